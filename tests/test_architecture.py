@@ -203,6 +203,47 @@ def test_signatures_are_short():
     assert long == set(LONG_SIGNATURES)
 
 
+def test_what_python_calls_returns_no_arrays():
+    """To hand an array or a record over to Python, numba calls Python, which acts on a signal that came meanwhile (Ctrl-C); the exception that
+    this raises is not looked at, and the process ends with SIGSEGV or says SystemError. Kernels write into arrays that they are given."""
+    calls = [
+        (path, one)
+        for path in FILES
+        if name_of(path).startswith("ltr/")
+        for one in ast.walk(TREES[path])
+        if isinstance(one, ast.Call)
+    ]
+    compiled_later = {
+        argument.id
+        for _, call in calls
+        if ast.unparse(call.func).startswith(("njit(", "inner("))
+        for argument in call.args
+        if isinstance(argument, ast.Name)
+    }
+    scalars = {"int", "float", "bool", "None", "tuple", "np"}
+
+    def hands_over(node):
+        return node.returns is not None and not {n.id for n in ast.walk(node.returns) if isinstance(n, ast.Name)} <= scalars
+
+    ltr_functions = [(path, one) for path in FILES if name_of(path).startswith("ltr/") for one in functions(path)]
+    kernels = [one for _, one in ltr_functions if is_compiled(one) or one.name in compiled_later]
+    handing_over = {one.name for one in kernels if hands_over(one)}
+    assert "by_score" in handing_over, "which compiled code calls"
+    found = {
+        f"{name_of(path)}: {one.name} calls {name.id}"
+        for path, one in ltr_functions
+        if one not in kernels
+        for call in ast.walk(one)
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+        for name in (call.func, *(call.args[:1] if call.func.id == "ready" else ()))
+        if isinstance(name, ast.Name) and name.id in handing_over
+    }
+    by_address = {"partition", "sparse_dataset"}
+    assert found == {f"ltr/trees/{one}.py: questions calls leaf_in_bins" for one in by_address}, (
+        "best_first is given their addresses"
+    )
+
+
 def test_every_silenced_type_error_says_why():
     """Few of them, each with its rule and a reason in words behind it or above."""
     found = []

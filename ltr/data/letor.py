@@ -84,7 +84,8 @@ def parse(text: NDArray[np.uint8], first_feature: int = 1) -> Lines:
         ValueError: for a text without any document.
     """
     starts = _pieces(text)
-    counts, widths, with_qid = _count(text, starts, first_feature)
+    counts, widths, with_qid = np.zeros((3, len(starts) - 1), np.int64)
+    _count(text, starts, first_feature, counts, widths, with_qid)
     n_rows = int(counts.sum())
     if n_rows == 0:
         raise ValueError("no document in it")
@@ -95,7 +96,8 @@ def parse(text: NDArray[np.uint8], first_feature: int = 1) -> Lines:
     spans = np.zeros((n_rows, 4), np.int64)
     digits_lost = np.zeros(features.shape[1], np.bool_)
     has_qid = bool(with_qid.sum())
-    wrong = _fill(text, starts, first_rows, first_feature, has_qid, features, labels, keys, spans, digits_lost)
+    wrong = np.zeros((len(counts), 2), np.int64)
+    _fill(text, starts, first_rows, first_feature, has_qid, features, labels, keys, spans, digits_lost, wrong)
     failed = np.flatnonzero(wrong[:, 0])
     if len(failed):
         rule, start = wrong[failed[0]]
@@ -184,14 +186,15 @@ def _skip_blanks(text: NDArray[np.uint8], at: int, end: int) -> int:
 
 @njit(cache=True, parallel=True)
 def _count(
-    text: NDArray[np.uint8], starts: NDArray[np.int64], first_feature: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Documents, widest feature and lines with a qid of each piece: a line's last feature is before its end or ``#``."""
-    n_pieces = len(starts) - 1
-    counts = np.zeros(n_pieces, np.int64)
-    widths = np.zeros(n_pieces, np.int64)
-    with_qid = np.zeros(n_pieces, np.int64)
-    for piece in prange(n_pieces):
+    text: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    first_feature: int,
+    counts: NDArray[np.int64],
+    widths: NDArray[np.int64],
+    with_qid: NDArray[np.int64],
+) -> None:
+    """Counts documents, widest feature and lines with a qid of each piece: a line's last feature is before its end or ``#``."""
+    for piece in prange(len(starts) - 1):
         at, stop = starts[piece], starts[piece + 1]
         while at < stop:
             begin = at
@@ -218,7 +221,6 @@ def _count(
                 begin = _skip_blanks(text, begin, at)
                 with_qid[piece] += begin < at and text[begin] == 113
             at = _line_end(text, at, stop) + 1
-    return counts, widths, with_qid
 
 
 @njit(cache=True)
@@ -424,10 +426,10 @@ def _fill(
     keys: NDArray[np.uint64],
     spans: NDArray[np.int64],
     digits_lost: NDArray[np.bool_],
-) -> NDArray[np.int64]:
-    n_pieces = len(starts) - 1
-    wrong = np.zeros((n_pieces, 2), np.int64)
-    for piece in prange(n_pieces):
+    wrong: NDArray[np.int64],
+) -> None:
+    """Reads the lines of each piece; of the first that breaks a rule the number of the rule and where it begins go into ``wrong [pieces, 2]``."""
+    for piece in prange(len(starts) - 1):
         at, stop, row = starts[piece], starts[piece + 1], first_rows[piece]
         while at < stop and wrong[piece, 0] == 0:
             end = _line_end(text, at, stop)
@@ -440,7 +442,6 @@ def _fill(
             elif body < end and _holds_return(text, body, end):
                 wrong[piece, 0], wrong[piece, 1] = 9, at
             at = end + 1
-    return wrong
 
 
 def cut(text: NDArray[np.uint8], spans: NDArray[np.int64]) -> NDArray[np.bytes_]:

@@ -47,13 +47,17 @@ def tanh(x: float) -> float:
     return 1.0 - 2.0 / (1.0 + power)
 
 
-@njit(cache=True)
 def exp_of(values: Floats) -> Floats:
     """`exp` of each; NumPy's own has other last digits where the processor has AVX-512."""
     found = np.empty(len(values))
+    _exp_of(values, found)
+    return found
+
+
+@njit(cache=True)
+def _exp_of(values: Floats, found: Floats) -> None:
     for k in range(len(values)):
         found[k] = exp(values[k])
-    return found
 
 
 def exp2_of(values: Floats) -> Floats:

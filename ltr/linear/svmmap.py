@@ -129,7 +129,8 @@ class SVMmap(LinearRanker):
             normals, heights = np.vstack((normals, normal)), np.append(heights, height)
             beside = (normals * normal).sum(axis=1)
             gram = np.vstack((np.column_stack((gram, beside[:-1])), beside))
-            alphas = solve_dual(gram, heights, self.C, np.append(alphas, 0.0), _GAP * self.tolerance * self.C)
+            alphas = np.append(alphas, 0.0)
+            solve_dual(gram, heights, self.C, _GAP * self.tolerance * self.C, alphas)
             weights = (alphas[:, None] * normals).sum(axis=0)
             slack = max(0.0, float((heights - (normals * weights).sum(axis=1)).max()))
             watch(weights)
@@ -141,8 +142,8 @@ class SVMmap(LinearRanker):
 
 
 @njit(cache=True)
-def solve_dual(gram: Floats, heights: Floats, largest: float, start: Floats, gap: float) -> Floats:
-    """max heights·α − ½ αᵀ·gram·α with α ≥ 0 and Σ α ≤ largest, from `start`, to within `gap` of the maximum.
+def solve_dual(gram: Floats, heights: Floats, largest: float, gap: float, dual: Floats) -> None:
+    """max heights·α − ½ αᵀ·gram·α with α ≥ 0 and Σ α ≤ largest, to within `gap` of the maximum: from those in `dual`, which is written to.
 
     Sequential minimal optimisation (Platt 1998), pairs by second order (Fan, Chen & Lin 2005): what is left of `largest` is one more α,
     which has no gradient, and each step moves weight from one of them to that of the steepest gradient. scipy's SLSQP takes the cube of the
@@ -152,8 +153,8 @@ def solve_dual(gram: Floats, heights: Floats, largest: float, start: Floats, gap
     alphas, falls = np.zeros(n + 1), np.zeros(n + 1)
     alphas[n] = largest
     for k in range(n):
-        alphas[k] = start[k]
-        alphas[n] -= start[k]
+        alphas[k] = dual[k]
+        alphas[n] -= dual[k]
     alphas[n] = max(alphas[n], 0.0)
     for k in range(n):
         falls[k] = -heights[k]
@@ -184,4 +185,4 @@ def solve_dual(gram: Floats, heights: Floats, largest: float, start: Floats, gap
         alphas[away] -= moved
         for k in range(n):
             falls[k] += moved * ((gram[k, to] if to < n else 0.0) - (gram[k, away] if away < n else 0.0))
-    return alphas[:n].copy()
+    dual[:] = alphas[:n]

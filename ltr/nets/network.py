@@ -13,7 +13,7 @@ from ltr.kernels.exponential import tanh
 from ltr.kernels.kernel import Address, Array, Floats, Floats32, Ints
 from ltr.kernels.vectors import LANES, everywhere, fused, load, load_some, totals
 from ltr.objectives.seam import gradients_kernel
-from ltr.rankers.surface import TILE, Surface, combine, linear_surface, turned
+from ltr.rankers.surface import TILE, Surface, combine, linear_surface, turn_documents
 
 BLOCK = 256
 """Documents that are taken at once where all are."""
@@ -242,7 +242,8 @@ def _two_layer_scores(
     n_units, n_directions = len(outer), len(to_outer)
     for tile in prange((out.shape[2] + TILE - 1) // TILE):
         a, b = tile * TILE, min(tile * TILE + TILE, out.shape[2])
-        columns = turned(features, first + a, first + b)
+        columns = np.zeros((features.shape[1] + 3, b - a))
+        turn_documents(features, first + a, first + b, columns)
         origin, slope, total = np.empty((n_units + 1, b - a)), np.empty((n_units + 1, b - a)), np.empty(b - a)
         combine(columns, inner, origin)
         for k in range(n_directions):

@@ -80,10 +80,14 @@ def between(judged: Judged, first: Floats, second: Floats) -> Mixtures:
         ValueError: for any other score that is not finite, or a measure that is defined on no query.
     """
     _require_finite(first, second)
-    walk = ready(_walk_all, types.Tuple((F8_1D, F8_1D, F8_1D, I8))(F8_1D, *_OF_ALL))
-    at, step, sums, defined = walk(
-        first[judged.rows], second[judged.rows], judged.offsets, judged.factor, judged.gains, judged.reading
-    )
+    walk = ready(_walk_all, types.UniTuple(I8, 2)(F8_1D, *_OF_ALL, F8_1D, F8_1D, F8_1D))
+    given = first[judged.rows], second[judged.rows], judged.offsets, judged.factor, judged.gains, judged.reading
+    (at, step), sums = np.empty((2, 1024 + 2 * len(judged.rows))), np.empty(3)
+    n, defined = walk(*given, at, step, sums)
+    if n > len(at):
+        at, step = np.empty((2, n))
+        walk(*given, at, step, sums)
+    at, step = at[:n], step[:n]
     order = np.argsort(at, kind="stable")
     distinct, places = np.unique(at[order], return_index=True)
     rises = np.add.reduceat(step[order], places) if len(places) else step
@@ -141,11 +145,14 @@ def _walk_all(
     factor: Floats,
     gains: Floats,
     reading: Reading,
-) -> tuple[Floats, Floats, Floats, int]:
-    """Of all queries, one behind the other: where a value changes, and by how much; the sums of the values at α just above 0, at 0 and
-    at 1, and how many queries these are of."""
-    at, steps, n = np.empty(1024), np.empty(1024), 0
-    sums, defined = np.zeros(3), 0
+    at: Floats,
+    steps: Floats,
+    sums: Floats,
+) -> tuple[int, int]:
+    """Of all queries, one behind the other: writes where a value changes, and by how much, as far as there is room; and the sums of the values
+    at α just above 0, at 0 and at 1. Returns how often a value changes, and how many queries the sums are of."""
+    n, defined = 0, 0
+    sums[:] = 0.0
     for q in range(len(offsets) - 1):
         a, b = offsets[q], offsets[q + 1]
         if factor[q] == 0.0:
@@ -155,13 +162,13 @@ def _walk_all(
         if np.isnan(factor[q] * values[0]):
             continue
         defined += 1
-        sums += factor[q] * np.array([values[0], at_first, at_second])
-        while n + len(alphas) > len(at):
-            at, steps = np.append(at, np.empty(len(at))), np.append(steps, np.empty(len(steps)))
-        for k in range(len(alphas)):
+        sums[0] += factor[q] * values[0]
+        sums[1] += factor[q] * at_first
+        sums[2] += factor[q] * at_second
+        for k in range(min(len(alphas), len(at) - n)):
             at[n + k], steps[n + k] = alphas[k], factor[q] * (values[k + 1] - values[k])
         n += len(alphas)
-    return at[:n].copy(), steps[:n].copy(), sums, defined
+    return n, defined
 
 
 @njit(cache=True)

@@ -34,19 +34,17 @@ TILE = 128
 
 
 @njit(cache=True)
-def turned(features: Floats32, first: int, last: int) -> Floats:
-    """Transposed features ``float64 [features + 3, last − first]``; the last three rows are zeros, so that `combine` can take four at a
-    time."""
-    out = np.zeros((features.shape[1] + 3, last - first))
+def turn_documents(features: Floats32, first: int, last: int, columns: Floats) -> None:
+    """Writes transposed features into ``columns float64 [features + 3, last − first]``; the last three rows are to be zeros, so that `combine`
+    can take four at a time."""
     for d in range(last - first):
         for f in range(features.shape[1]):
-            out[f, d] = features[first + d, f]
-    return out
+            columns[f, d] = features[first + d, f]
 
 
 @njit(cache=True, fastmath={"contract"})
 def combine(columns: Floats, points: Floats, out: Floats) -> None:
-    """out[k] = Σ_f points[k, f] · columns[f], with columns from `turned`: two points and four features at a time, always in one order.
+    """out[k] = Σ_f points[k, f] · columns[f], with columns from `turn_documents`: two points and four features at a time, always in one order.
     `out` needs an extra row where the number of points is odd."""
     n_points, n_features = points.shape
     padded = np.zeros((n_points + 1, n_features + 3))
@@ -71,7 +69,9 @@ def _linear_slopes(features: Floats32, first: int, points: Floats, out: Floats) 
     for tile in prange((out.shape[1] + TILE - 1) // TILE):
         a, b = tile * TILE, min(tile * TILE + TILE, out.shape[1])
         part = np.empty((len(points) + 1, b - a))
-        combine(turned(features, first + a, first + b), points, part)
+        columns = np.zeros((features.shape[1] + 3, b - a))
+        turn_documents(features, first + a, first + b, columns)
+        combine(columns, points, part)
         for k in range(len(points)):
             for i in range(b - a):
                 out[k, a + i] = part[k, i]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit, prange, types
@@ -266,7 +266,10 @@ class Trees:
             return None
         kept = np.empty(len(self.feature), np.uint32 if largest <= 32 else np.uint64)
         nodes = self.feature, self.threshold, self.missing_left, self.left, self.right
-        plan, values = _plan(*nodes, self.node_starts, kept), (self.value, self.node_starts, self.leaf_starts)
+        place, thresholds = np.empty(len(kept), np.int64), np.empty_like(self.threshold)
+        plan: Any = place, thresholds, kept, np.empty(len(self.node_starts) - 1, np.int64)
+        _plan(*nodes, self.node_starts, *plan)
+        values = self.value, self.node_starts, self.leaf_starts
         kind = _WALKED_32 if largest <= 32 else _WALKED_64
         whole = types.void(read_only(F4_2D), kind, I8, F8_1D, I1_1D)
         score_block = address(_score_block, _score_signature(kind))
@@ -450,14 +453,22 @@ def _predict(
 
 @njit(cache=True)
 def _plan(
-    feature: Ints32, threshold: Floats32, missing_left: Bools, left: Ints32, right: Ints32, node_starts: Ints, kept: Words | Words32
-) -> tuple[Ints, Floats32, Words | Words32, Ints]:
-    """What `walk` takes: the nodes of a tree where missing values go right, then from `middle` on those where they go left.
+    feature: Ints32,
+    threshold: Floats32,
+    missing_left: Bools,
+    left: Ints32,
+    right: Ints32,
+    node_starts: Ints,
+    place: Ints,
+    thresholds: Floats32,
+    kept: Words | Words32,
+    middle: Ints,
+) -> None:
+    """Writes what `walk` takes: the nodes of a tree where missing values go right, then from `middle` on those where they go left.
 
     `kept`: all bits but those of the leaves below a node's left child; leaves are numbered from left to right.
     """
-    ones, middle, ranges = ~np.uint64(0), np.empty(len(node_starts) - 1, np.int64), np.empty((3, len(feature)), np.int64)
-    place, thresholds = np.empty(len(feature), np.int64), np.empty_like(threshold)
+    ones, ranges = ~np.uint64(0), np.empty((3, len(feature)), np.int64)
     for tree in range(len(middle)):
         base, end = node_starts[tree], node_starts[tree + 1]
         middle[tree] = end - missing_left[base:end].sum()
@@ -469,7 +480,6 @@ def _plan(
             lefts, rights = lefts + missing_left[node], rights + (not missing_left[node])
             kept[to] = ~((ones >> np.uint64(63 - (last - first))) << np.uint64(first))
             place[to], thresholds[to] = feature[node] * ROWS, threshold[node]
-    return place, thresholds, kept, middle
 
 
 @inner()
@@ -494,7 +504,7 @@ _LINE = 16
 
 
 class Walked(NamedTuple):
-    """An ensemble as `walk` takes it: what `_plan` returns, and values, first node and first leaf of each tree."""
+    """An ensemble as `walk` takes it: what `_plan` writes, and values, first node and first leaf of each tree."""
 
     place: Ints
     threshold: Floats32

@@ -117,6 +117,21 @@ class Growth(NamedTuple):
     documents: Ints
     bounds: Floats
 
+    @classmethod
+    def room(cls, n_leaves: int) -> "Growth":
+        """Arrays for a tree of as many leaves at most, to be written to."""
+        n_nodes = n_leaves - 1
+        feature, split, left, right = np.zeros((4, n_nodes), np.int64)
+        nodes = Nodes(feature, split, np.zeros(n_nodes, np.bool_), left, right, np.zeros((n_nodes, N_BINS), np.bool_))
+        order, documents = np.zeros((2, n_leaves), np.int64)
+        return cls(nodes, np.zeros(n_nodes), order, documents, np.zeros((n_leaves, 2)))
+
+    def of_leaves(self, n_leaves: int) -> "Growth":
+        """What was written for a tree of so many leaves."""
+        nodes: Any = (array[: n_leaves - 1] for array in self.nodes)
+        order, documents, bounds = self.order[:n_leaves], self.documents[:n_leaves], self.bounds[:n_leaves]
+        return Growth(Nodes(*nodes), self.gain[: n_leaves - 1], order, documents, bounds)
+
 
 class GradientSource(Protocol):
     """What growing a tree asks of documents and their gradients. Every answer is a maximum or a sum over documents, so that the answers
@@ -227,7 +242,9 @@ class Gradients:
         data = self.data
         kept = data.kept if isinstance(data, SparseDataset) else None
         own = space if kept is None else restricted(space, kept)
-        growth: Growth = growing(*data.types)(data.compiled, *data.questions, n_rows, data.histograms[:n_leaves], own)
+        room = Growth.room(n_leaves)
+        n_grown = growing(*data.types)(data.compiled, *data.questions, n_rows, data.histograms[:n_leaves], own, room)
+        growth = room.of_leaves(n_grown)
         return growth if kept is None else growth._replace(nodes=growth.nodes._replace(feature=kept[growth.nodes.feature]))
 
     def totals(self, scales: tuple[float, float], order: Ints, nodes: Nodes) -> Ints:
@@ -438,10 +455,18 @@ def admissible_split(
     return best, winner, split, left
 
 
+@njit(cache=True)
 def best_first(
-    source: object, split: Kernel, subtract: Kernel, in_bins: Kernel, n_rows: int, histograms: Ints, space: SplitSearch
-) -> Growth:
-    """Grows a tree best leaf first.
+    source: object,
+    split: Kernel,
+    subtract: Kernel,
+    in_bins: Kernel,
+    n_rows: int,
+    histograms: Ints,
+    space: SplitSearch,
+    found: Growth,
+) -> int:
+    """Grows a tree best leaf first, into `found`; returns how many leaves it has.
 
     Args:
         source: the documents, of which the next three ask.
@@ -463,9 +488,8 @@ def best_first(
     missing_left = np.zeros(n_leaves, np.bool_)
     bounds = np.empty((n_leaves, 2))
     bounds[:, 0], bounds[:, 1] = -np.inf, np.inf
-    node_feature, node_split = np.empty(n_leaves - 1, np.int64), np.empty(n_leaves - 1, np.int64)
-    node_missing, node_gain = np.zeros(n_leaves - 1, np.bool_), np.zeros(n_leaves - 1)
-    children, goes_left = np.zeros((n_leaves - 1, 2), np.int64), np.empty((n_leaves - 1, N_BINS), np.bool_)
+    nodes, goes_left = found.nodes, found.nodes.goes_left
+    children = np.zeros((n_leaves - 1, 2), np.int64)
     sizes[0] = n_rows
     if n_rows >= 2 * min_docs:
         gains[0], features[0], splits[0], missing_left[0] = best_split(histograms[0], space, bounds[0])
@@ -482,8 +506,8 @@ def best_first(
                 source, in_bins, leaf, histograms[leaf], narrowed(space, open_groups[leaf]), bounds[leaf]
             )
             continue
-        node_feature[node], node_split[node], node_missing[node] = f, splits[leaf], missing_left[leaf]
-        node_gain[node] = gains[leaf]
+        nodes.feature[node], nodes.split[node], nodes.missing_left[node] = f, splits[leaf], missing_left[leaf]
+        found.gain[node] = gains[leaf]
         if owner[leaf] >= 0:
             children[owner[leaf], int(on_right[leaf])] = node
         start, size, left_is_smaller = starts[leaf], sizes[leaf], 2 * n_left <= sizes[leaf]
@@ -510,24 +534,19 @@ def best_first(
                 )
         n_grown += 1
         node += 1
-    from_right, order, number = np.empty(n_grown), np.empty(n_grown, np.int64), np.empty(n_grown, np.int64)
+    from_right, number, order = np.empty(n_grown), np.empty(n_grown, np.int64), found.order[:n_grown]
     for k in range(n_grown):
         from_right[k] = -starts[k]
     sort_falling(from_right, order)
-    documents, of_leaf = np.empty(n_grown, np.int64), np.empty((n_grown, 2))
     for k in range(n_grown):
-        number[order[k]], documents[k] = k, sizes[order[k]]
-        of_leaf[k, 0], of_leaf[k, 1] = bounds[order[k], 0], bounds[order[k], 1]
-    left_child, right_child = np.empty(node, np.int64), np.empty(node, np.int64)
+        number[order[k]], found.documents[k] = k, sizes[order[k]]
+        found.bounds[k, 0], found.bounds[k, 1] = bounds[order[k], 0], bounds[order[k], 1]
     for k in range(node):
         a, b = children[k, 0], children[k, 1]
-        left_child[k], right_child[k] = ~number[~a] if a < 0 else a, ~number[~b] if b < 0 else b
-    nodes = Nodes(node_feature[:node], node_split[:node], node_missing[:node], left_child, right_child, goes_left[:node])
-    return Growth(nodes, node_gain[:node], order, documents, of_leaf)
+        nodes.left[k], nodes.right[k] = ~number[~a] if a < 0 else a, ~number[~b] if b < 0 else b
+    return n_grown
 
 
-BEST_FIRST: Kernel = njit(cache=True)(best_first)
-"""`best_first` to be compiled: see `growing`."""
 _NODES = record_type(Nodes, I8_1D, I8_1D, I1_1D, I8_1D, I8_1D, types.Array(I1, 2, "C"))
 _GROWTH = record_type(Growth, _NODES, F8_1D, I8_1D, I8_1D, F8_2D)
 
@@ -536,7 +555,7 @@ def is_cold() -> bool:
     """Whether nothing of how trees grow is in numba's cache yet: nothing was trained on this machine with this version."""
     if numba.config.DISABLE_JIT:
         return False
-    dispatcher: Any = BEST_FIRST
+    dispatcher: Any = best_first
     return not any(Path(dispatcher._cache.cache_path).glob("*.nbi"))
 
 
@@ -551,4 +570,4 @@ def compile_beside() -> None:
 def growing(dataset: NumbaType = DATASET, questions: Sequence[NumbaType] = QUESTIONS) -> Kernel:
     """`best_first`, compiled for data sets of this type, whose questions have these signatures; those of dense features unless given."""
     wait_beside()
-    return ready(BEST_FIRST, _GROWTH(dataset, *(types.FunctionType(question) for question in questions), I8, I8_3D, SEARCH))
+    return ready(best_first, I8(dataset, *(types.FunctionType(question) for question in questions), I8, I8_3D, SEARCH, _GROWTH))

@@ -27,7 +27,7 @@ from ltr.trees.grower import Gradients, Growth
 from ltr.trees.histograms import N_BINS, build
 from ltr.trees.packing import add_sums, packed
 from ltr.trees.partition import BinnedDataset
-from ltr.trees.splits import Nodes, SplitSearch, middle_value, narrowed, restricted, search_all, search_feature, write_sides
+from ltr.trees.splits import Nodes, SplitSearch, middle_value, restricted, search_all, search_feature, write_sides
 
 LIKELY = 2 / 3
 """The share of the leaves that could be split next that are. Trees of 31 leaves then take 9 rounds and 33 splits; 8 and 41 if all of them
@@ -248,7 +248,9 @@ class Rounds:
         best[RIVALS : 2 * RIVALS] = len(self.monotone)
         if n:
             gains, splits, lefts = np.zeros(n), np.zeros(n, np.int64), np.zeros(n, np.bool_)
-            space, sums = narrowed(self.space, leaf.open_groups), self.sums[leaf.summed]
+            space, sums = self.space, self.sums[leaf.summed]
+            if len(space.groups):
+                space = space._replace(allowed=space.allowed & space.groups[leaf.open_groups].any(axis=0))
             search_all(sums, space, leaf.bounds, gains, splits, lefts)
             for f, counts in leaf.counts.items():
                 gains[f], splits[f], lefts[f] = search_feature(f, sums[f], counts, True, space, leaf.bounds)

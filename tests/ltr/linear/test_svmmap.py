@@ -53,7 +53,8 @@ def test_the_dual_is_solved_as_scipy_solves_it(largest):
             loss, np.zeros(n), method="SLSQP", bounds=[(0, None)] * n, constraints=room, options={"ftol": 1e-14}
         )
         for start in (np.zeros(n), np.full(n, largest / n)):
-            alphas = solve_dual(gram, heights, largest, start, 1e-12)
+            alphas = start.copy()
+            solve_dual(gram, heights, largest, 1e-12, alphas)
             assert (alphas >= 0).all()
             assert alphas.sum() <= largest * (1 + 1e-12)
             assert loss(alphas) <= found.fun + 1e-8 * max(1.0, abs(found.fun))

@@ -7,7 +7,7 @@ import pytest
 
 import ltr
 from ltr.diagnostics.optimality import certify, random_directions
-from ltr.rankers.surface import TILE, combine, linear_surface, turned
+from ltr.rankers.surface import TILE, combine, linear_surface, turn_documents
 from tests.conftest import make_queries
 
 QUICK = {"epsilon": 0.1, "delta": 0.1}
@@ -19,8 +19,8 @@ def test_products_of_turned_features_are_numpys(n_features, n_points):
     """Four features and two points go together; what is missing for a whole four or two is zeros, and a row to spare."""
     rng = np.random.default_rng(n_features)
     features, points = rng.normal(size=(20, n_features)).astype(np.float32), rng.normal(size=(n_points, n_features))
-    columns = turned(features, 3, 14)
-    assert columns.shape == (n_features + 3, 11)
+    columns = np.zeros((n_features + 3, 11))
+    turn_documents(features, 3, 14, columns)
     assert np.array_equal(columns[:n_features], features[3:14].T)
     assert not columns[n_features:].any()
     out = np.full((n_points + n_points % 2, 11), np.nan)

@@ -925,3 +925,35 @@ def test_a_share_of_the_features_is_the_nearest_number_of_them(share, n, drawn):
     draws = [model._drawn(n, iteration) for iteration in range(20)]
     assert {int(allowed.sum()) for allowed in draws} == {drawn}
     assert len({allowed.tobytes() for allowed in draws}) > 1
+
+
+INTERRUPTED = """
+import gc, signal
+import numpy as np
+import ltr
+
+class Late(Exception):
+    pass
+
+def late(*_):
+    raise Late
+
+rng = np.random.default_rng(0)
+queries = ltr.Queries(rng.normal(size=(6000, 5)), rng.integers(0, 4, 6000), np.arange(0, 6001, 10))
+ltr.LambdaMART(n_trees=2, patience=0).fit(queries)
+gc.collect()  # what numba compiled with is gone: an exception from within its destructors would be swallowed
+signal.signal(signal.SIGALRM, late)
+for _ in range(6):
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        ltr.LambdaMART(n_trees=100_000, patience=0).fit(queries)
+    except Late:
+        print("late")
+"""
+
+
+@pytest.mark.skipif(not JIT, reason="only compiled code hands arrays over")
+def test_a_fit_that_is_interrupted_raises_what_the_handler_raises():
+    """Where a kernel hands arrays over to Python the process ended with SIGSEGV, in six of ten interruptions."""
+    ran = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout.split()) == (0, 6 * ["late"]), ran.stderr
