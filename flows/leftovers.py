@@ -44,12 +44,14 @@ def owned() -> AbstractContextManager[Any]:
 
 @contextmanager
 def signed() -> Iterator[str]:
-    """The owner of the Prefect run that is under way, which is tagged with it where it was not born so (by the clock, for instance). Its
-    tasks are not tagged: Prefect asks for a slot for every tag of every task."""
+    """The owner of the Prefect run that is under way, which is tagged with it where it was not born so (by the clock, for instance), and with no
+    other: a run that Prefect tries again was another's, who has ended. Its tasks are not tagged: Prefect asks for a slot for every tag of
+    every task."""
     mine = owner()
-    if flow_run.id and _TAG + mine not in flow_run.tags:
+    others = [tag for tag in flow_run.tags if not tag.startswith(_TAG)]
+    if flow_run.id and {*others, _TAG + mine} != set(flow_run.tags):
         with get_client(sync_client=True) as client:
-            client.update_flow_run(UUID(flow_run.id), tags=[*flow_run.tags, _TAG + mine])
+            client.update_flow_run(UUID(flow_run.id), tags=[*others, _TAG + mine])
     with TagsContext(current_tags=set()):
         yield mine
 

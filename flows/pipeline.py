@@ -97,9 +97,10 @@ def started(config: RunConfig, fresh: bool) -> Iterator[Run]:
         require_workers(config)
         if deployment.id:
             require_allowed(config)
-        clear()
-        with signed() as owner, steps() as progress:
-            yield Run(config, fresh, owner, progress)
+        with signed() as owner:
+            clear()
+            with steps() as progress:
+                yield Run(config, fresh, owner, progress)
 
 
 @contextmanager

@@ -101,13 +101,15 @@ def _noted(run: Tracked, tag: str) -> dict[str, Any]:
     """What a run noted in one of its tags, by name.
 
     Raises:
-        DataError: where the tag is no JSON any more.
+        DataError: where the tag holds something else by now.
     """
     try:
         found: dict[str, Any] = json.loads(run.noted(tag) or "{}")
-    except ValueError:
+        if not all(isinstance(key, str) for one in found.values() for key in ([one] if tag == REFIT else one)):
+            raise ValueError("no keys of cells")
+    except (ValueError, TypeError, AttributeError):
         raise DataError(
-            f"run {run.id[:8]}: its tag {tag} was changed and is no JSON; run the same configuration again, which writes it anew"
+            f"run {run.id[:8]}: its tag {tag} was changed and does not say what was chosen; run the same configuration again, which writes it anew"
         ) from None
     return found
 

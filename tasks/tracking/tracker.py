@@ -193,6 +193,11 @@ def _opened(artifacts: str | None) -> tuple[MlflowClient, str]:
             f"the experiment {EXPERIMENT!r} was deleted in MLflow: restore it (MLFLOW_TRACKING_URI={address} mlflow experiments restore "
             f"-x {number}), or delete it for good with its runs (mlflow gc --experiment-ids {number}, with the store's address)"
         )
+    if found and found.artifact_location.startswith("mlflow-artifacts:") and not tracking_uri().startswith("http"):
+        raise TrackingError(
+            f"the artifacts of {masked(tracking_uri())} are with an MLflow server (mlflow server --serve-artifacts), and only there: set "
+            "MLFLOW_TRACKING_URI to that server's address, http://…, not to its database"
+        )
     if found:
         for key in _KIND.keys() - found.tags.keys():
             client.set_experiment_tag(found.experiment_id, key, _KIND[key])
@@ -309,6 +314,7 @@ class Tracker:
         self.client.set_tag(self.run_id, OWNER, owner)
         self._failed_before = bool(found and ERROR in found.data.tags)
         self.was_finished = bool(found and found.info.status == "FINISHED")
+        self._ended_at = found.info.end_time if found and self.was_finished else None
         if self.resumed and not self.was_finished:
             self.client.update_run(self.run_id, RunStatus.to_string(RunStatus.RUNNING))
 
@@ -338,7 +344,7 @@ class Tracker:
                 self._end(self.run_id, RunStatus.KILLED if _is_interruption(error) else RunStatus.FAILED)
                 self.client.set_tag(self.run_id, ERROR, masked(str(error))[:500] or type(error).__name__)
             raise
-        patient(self._end)(self.run_id, RunStatus.FINISHED)
+        patient(self._end)(self.run_id, RunStatus.FINISHED, self._ended_at)
         if self._failed_before:
             with suppress(MlflowException):  # somebody has taken it away
                 patient(self.client.delete_tag)(self.run_id, ERROR)
@@ -350,8 +356,9 @@ class Tracker:
         kept = all(run.data.tags.get(k) == v for name, text in tags.items() for k, v in _pieces(name, text))
         return kept and any(entry.path == file for entry in self.client.list_artifacts(self.run_id))
 
-    def _end(self, run_id: str, status: int) -> None:
-        self.client.set_terminated(run_id, RunStatus.to_string(status))
+    def _end(self, run_id: str, status: int, at: int | None = None) -> None:
+        """`at` in milliseconds since 1970, or now: a finished run that is repeated ended when it did."""
+        self.client.set_terminated(run_id, RunStatus.to_string(status), at)
 
     @patient
     def describe(self, params: Mapping[str, Any], tags: Mapping[str, str], data: Sequence[LoggedDataset]) -> None:

@@ -1,10 +1,11 @@
 """Runs are signed by their owner; what becomes of what an owner that is gone leaves behind is seen in test_kill."""
 
+import platform
 import time
 from contextlib import suppress
 
 import pytest
-from prefect import flow, task
+from prefect import flow, tags, task
 from prefect.client.orchestration import get_client
 from prefect.exceptions import ObjectNotFound
 from prefect.runtime import flow_run, task_run
@@ -12,6 +13,8 @@ from prefect.states import Crashed
 
 from flows.leftovers import close_in_prefect, owned, signed
 from flows.owners import owner
+from flows.pipeline import started
+from tasks.config.reading import parse
 
 
 @pytest.mark.usefixtures("prefect_server")
@@ -63,3 +66,19 @@ def test_a_task_that_its_flow_has_left_behind_is_closed_too(workplace):
 
     with owned():
         assert under_way() == "Crashed"
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_a_run_that_prefect_tries_again_is_its_new_owners(workplace):
+    """It keeps the tags of the process that ended, and closed itself as killed."""
+    config = parse({"name": "again", "data": {"generate": {}}, "rankers": {"a": {"kind": "least_squares"}}})
+    ended = f"owner:{platform.node()}-1-00000000@{owner().rpartition('@')[2]}"
+
+    @flow
+    def again():
+        with started(config, fresh=False), get_client(sync_client=True) as client:
+            run = client.read_flow_run(flow_run.id)
+            return run.state_type, set(run.tags)
+
+    with tags(ended, "team"):
+        assert again() == ("RUNNING", {"team", f"owner:{owner()}"})

@@ -161,6 +161,7 @@ def test_a_scheduled_run_completes_served_and_in_a_work_pool(tmp_path):
     how = {"cwd": tmp_path, "env": environment}
     deployed = yaml.safe_load((ROOT / "prefect.yaml").read_text())
     deployed["deployments"][0]["schedules"] = [{"cron": "* * * * *"}]
+    deployed["deployments"][0]["parameters"]["config"]["rankers"]["trees"]["objective"] = "ndcg"
     (tmp_path / "prefect.yaml").write_text(yaml.safe_dump(deployed))
     (tmp_path / "c.yaml").write_text(yaml.safe_dump(SMALL))
     python = [sys.executable, "-m"]

@@ -24,7 +24,18 @@ from tasks.records import Cell, CellResult, Fold, LoggedDataset
 from tasks.store.cells import CellFolder, PairsEntry, write_pairs
 from tasks.store.values import table
 from tasks.tracking.runs import find_run
-from tasks.tracking.tracker import CELL_KEY, CHOSEN, ERROR, Tracked, Tracker, TrackingError, _pairs, tracking_uri
+from tasks.tracking.tracker import (
+    CELL_KEY,
+    CHOSEN,
+    ERROR,
+    EXPERIMENT,
+    Tracked,
+    Tracker,
+    TrackingError,
+    _pairs,
+    opened,
+    tracking_uri,
+)
 from tests.conftest import make_queries
 
 DATA = [LoggedDataset("train", "train", "ab" * 32, "{}", "{}")]
@@ -372,6 +383,25 @@ def test_a_finished_run_stays_finished_and_what_went_wrong_once_is_forgotten(cel
         raise KeyboardInterrupt
     (run,) = runs("FINISHED")
     assert ERROR not in run.data.tags
+
+
+def test_a_finished_run_that_is_repeated_ended_when_it_did(cell):
+    """A run of seconds had lasted for days where it was repeated after days."""
+    with Tracker("x", "key").running():
+        pass
+    (before,) = runs("FINISHED")
+    time.sleep(0.01)
+    tracker = Tracker("x", "key")
+    with tracker.running():
+        tracker.cell(*cell)
+    after = tracker.client.get_run(tracker.run_id).info
+    assert (after.run_id, after.status, after.end_time) == (before.info.run_id, "FINISHED", before.info.end_time)
+
+
+def test_artifacts_that_are_with_a_server_are_not_looked_for_by_its_database(workplace):
+    MlflowClient(tracking_uri()).create_experiment(EXPERIMENT, "mlflow-artifacts:/1")
+    with pytest.raises(TrackingError, match="only there: set MLFLOW_TRACKING_URI to that server's address"):
+        opened()
 
 
 def test_a_cell_whose_models_files_are_gone_is_made_anew(cell, workplace):
