@@ -95,7 +95,8 @@ class Queries(Named):
             "features",
             _sparse(self.features) if is_sparse(self.features) else _features(self.features),
         )
-        put("labels", array_of("labels", self.labels, np.float64))
+        labels = array_of("labels", self.labels, np.float64)
+        put("labels", labels + 0.0 if np.signbit(labels).any() else labels)  # −0 is 0
         put("offsets", array_of("offsets", self.offsets, np.int64))
         for name in ("sources", "attributes"):
             if not isinstance(getattr(self, name), Mapping):
@@ -117,7 +118,7 @@ class Queries(Named):
             raise ValueError(f"position: shape {self.position.shape}, expected ({n_documents},)")
         if isinstance(self.names, str) or not all(isinstance(name, str) for name in self.names):
             raise ValueError(f"names: a name for each feature, not {self.names!r}")
-        put("names", tuple(self.names) or tuple(f"f{k + 1}" for k in range(self.features.shape[1])))
+        put("names", tuple(str(name) for name in self.names) or tuple(f"f{k + 1}" for k in range(self.features.shape[1])))
         if len(self.names) != self.features.shape[1]:
             raise ValueError(f"names: {len(self.names)} names for {self.features.shape[1]} features")
         if len({*self.names}) < len(self.names):

@@ -42,6 +42,11 @@ def sparse_features(given: object) -> SparseFeatures:
         return rows
     rows = rows.copy()
     rows.sum_duplicates()  # as they were given: 1e8 + 1 − 1e8 is 0 in float32
+    far = np.isfinite(rows.data) & (np.abs(rows.data) > np.finfo(np.float32).max)
+    if far.any():
+        at = int(far.argmax())
+        place = [int(np.searchsorted(rows.indptr, at, side="right")) - 1, int(rows.indices[at])]
+        raise ValueError(f"features: {rows.data[at]:g} at {place}; features are float32 numbers, up to 3.4e38")
     rows = rows.astype(np.float32, copy=False)
     rows.eliminate_zeros()
     return rows

@@ -98,8 +98,8 @@ def permutation_importance(
             f"permutation_importance: repetitions={repetitions}, level={level}, seed={seed}; repetitions are {whole(1)}, "
             f"a level lies between 0 and 1, and a seed is {SEED}"
         )
-    read, names = Measure.of(measure), model.names
     queries = with_features_of(model, queries, "permutation_importance")
+    read, names = Measure.of(measure), model.names
     groups = [(one,) if isinstance(one, str) else tuple(one) for one in (names if features is None else features)]
     if isinstance(features, str) or not all(groups):
         raise ValueError(

@@ -86,8 +86,8 @@ def polish(
     Raises:
         ValueError: for a ranker whose weights cannot be moved, a feature that the queries lack, or a measure that no query defines.
     """
-    measure, seed = Measure.maximised(measure), int(ranker.digest[:12], 16)
     queries = with_features_of(ranker, queries, "polish")
+    measure, seed = Measure.maximised(measure), int(ranker.digest[:12], 16)
     ranker.predict(queries.features)  # a document without a score is named by its row as it was given
     queries = canonical(queries)
     here, values, trials = ranker, list[float](), 0

@@ -625,8 +625,13 @@ def with_features_of(ranker: Ranker, queries: Queries, caller: str) -> Queries:
     """The queries with the features that a fitted ranker reads, by name and in its order.
 
     Raises:
-        ValueError: where they lack one; `caller` is what the user called.
+        ValueError: where they lack one, and for anything but these two; `caller` is what the user called.
     """
+    if not isinstance(ranker, Ranker) or not isinstance(queries, Queries):
+        inner = "; of an estimator, its model_" if hasattr(ranker, "get_params") else ""
+        raise ValueError(
+            f"{caller}: given {type(ranker).__name__} and {type(queries).__name__}; it takes a fitted ranker and ltr.Queries{inner}"
+        )
     missing = [name for name in ranker.names if name not in queries.names]
     if missing:
         raise ValueError(f"{caller}: the queries have no feature {missing[0]!r}, which the model reads")

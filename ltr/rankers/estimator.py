@@ -85,13 +85,14 @@ class Estimator(Named):
             ValueError: for a name that is not a parameter, suggesting similar ones, or a value that the ranker refuses.
         """
         model = parameters.pop("model", self.model)
-        known = [*(field.name for field in fields(self)), *(f"model__{name}" for name in model.parameters)]
+        theirs = model.parameters if isinstance(model, Ranker) else ()
+        known = [*(field.name for field in fields(self)), *(f"model__{name}" for name in theirs)]
         for name in parameters:
             if name not in known:
-                theirs = getattr(type(model), "elsewhere", {}).get(name.removeprefix("model__"))
-                if theirs == "":
+                ours = getattr(type(model), "elsewhere", {}).get(name.removeprefix("model__"))
+                if ours == "":
                     raise ValueError(f"Estimator: no parameter {name!r}; there is nothing like it here")
-                near = [f"model__{theirs}"] if theirs else difflib.get_close_matches(name, known, n=2) or known
+                near = [f"model__{ours}"] if ours else difflib.get_close_matches(name, known, n=2) or known
                 raise ValueError(f"Estimator: no parameter {name!r}; did you mean {' or '.join(near)}?")
         inner = {name.removeprefix("model__"): value for name, value in parameters.items() if name.startswith("model__")}
         self.model = replace(model, **inner) if inner else model

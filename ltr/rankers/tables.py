@@ -171,7 +171,9 @@ class Reading:
             raise ValueError(f"say the query of each row by one of {', '.join(ways)}; given: {' and '.join(used) or 'none'}")
         if group is not None:
             sizes = np.asarray(unmasked(group))
-            if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 1).any() or sizes.sum() != n:
+            if sizes.dtype.kind == "f" and np.array_equal(sizes, np.floor(sizes)) and (sizes <= n).all():
+                sizes = sizes.astype(np.int64)
+            if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 1).any() or (sizes > n).any() or sizes.sum() != n:
                 raise ValueError(f"group: sizes of the queries, whole numbers from 1 that sum to {n}, the rows of X")
             return Queries(features, labels, np.append(0, np.cumsum(sizes)), names=given or self.names)
         of_rows = column if qid is None else qid
@@ -277,23 +279,24 @@ def _numbers(values: Features, what: str) -> Floats32:
 def _by_appearance(qid: ArrayLike, n: int) -> tuple[Ints, list[bytes]]:
     """The number of each row's query, counted as they appear, and the ids as they would be written in a file."""
     values = np.asarray(qid)
-    if isinstance(qid, list | tuple):  # of which NumPy makes numbers of one type, or text
-        values = np.fromiter(qid, object, len(qid))
+    if isinstance(qid, list | tuple) or getattr(getattr(qid, "dtype", None), "time_zone", None):
+        # of which NumPy makes numbers of one type, or text, or times without their zone
+        values = np.fromiter(cast(Any, qid), object, len(cast(Any, qid)))
     if values.shape != (n,):
         raise ValueError(f"qid: shape {values.shape} for {n} rows of X")
     if np.ma.is_masked(qid):
         raise ValueError(f"qid: row {int(np.ma.getmaskarray(cast(Any, qid)).argmax())} has none; every row names its query")
-    numbers: dict[object, int] = {}
+    numbers: dict[tuple[bool, object], int] = {}
     of_row = np.empty(n, np.int64)
     for row, value in enumerate(list(values) if values.dtype.kind == "M" or values.dtype == np.float32 else values.tolist()):
         if _is_missing(value):
             raise ValueError(f"qid: row {row} has none; every row names its query")
         try:
-            of_row[row] = numbers.setdefault(value, len(numbers))
+            of_row[row] = numbers.setdefault((isinstance(value, bool | np.bool_), value), len(numbers))  # True is no 1
         except TypeError:
             raise ValueError(f"qid: row {row} has a {type(value).__name__}; an id is a text or a number") from None
     ids: dict[bytes, object] = {}
-    for query in numbers:
+    for _, query in numbers:
         if (other := ids.setdefault(_id(query), query)) is not query:
             raise ValueError(f"qid: {other!r} and {query!r} are written alike, and would be one query; give ids of one type")
     return of_row, list(ids)
@@ -304,7 +307,7 @@ def _id(query: object) -> bytes:
     if isinstance(query, bytes):
         return query
     if isinstance(query, np.generic) and query.dtype.kind in "biuf" and query.dtype != np.float32:
-        query = query.item()
+        query = float(query) if isinstance(query, np.longdouble) else query.item()
     if isinstance(query, Decimal) and query.is_finite() and abs(query) < 10**38 and query == query.to_integral_value():
         query = int(query)
     if isinstance(query, float | np.float32) and abs(exact := float(query)) < 2**63 and query == int(exact):

@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 
 from ltr.data.sparse import dense_columns, is_sparse
-from ltr.kernels.kernel import Floats, Floats32
+from ltr.kernels.kernel import Floats, Floats32, Ints32
 from ltr.rankers.base import Arrays, Features, Ranker, UndefinedScoreError, checked_features, checked_sparse, learned
 from ltr.rankers.parameters import whole
 from ltr.rankers.surface import Surface
@@ -77,6 +77,16 @@ class TreeRanker(Ranker):
         if is_sparse(features):
             return self._scores(checked_sparse(features, self.names))
         return super().predict(features)
+
+    def leaves(self, features: Features) -> Ints32:
+        """Which leaf of each tree a document falls into, ``int32 [documents, trees]``: places in ``trees.value``.
+
+        Raises:
+            ValueError: as `predict`.
+        """
+        rows = checked_sparse(features, self.names) if is_sparse(features) else checked_features(features, self.names)
+        self._require_no_infinite(rows)
+        return self.ensemble.leaves(rows)
 
     def offset(self, features: Floats32, names: tuple[str, ...]) -> Floats:
         """Scores before the first tree ``float64 [documents]``; `names` are those of ``features float32 [documents, features]``.

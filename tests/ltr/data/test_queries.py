@@ -53,6 +53,8 @@ def test_digest_sees_every_value(queries):
     changed[3] += 1
     assert replace(queries, labels=changed).digest != queries.digest
     assert replace(queries, sources={}).digest != queries.digest
+    assert replace(queries, names=np.array(queries.names)).digest == queries.digest, "a name is its text"
+    assert replace(queries, labels=np.where(queries.labels == 0, -0.0, queries.labels)).digest == queries.digest
 
 
 def test_default_keys_come_from_the_content_of_a_query():

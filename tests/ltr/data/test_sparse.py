@@ -86,6 +86,11 @@ def test_what_are_no_numbers_is_refused():
         ltr.Queries(csr_array(np.eye(3)), np.zeros(2), np.array([0, 2]))
 
 
+def test_numbers_that_float32_does_not_reach_are_told_with_their_place():
+    with pytest.raises(ValueError, match=r"features: 1e\+39 at \[1, 2\]; features are float32 numbers, up to 3.4e38"):
+        ltr.Queries(csr_array(np.array([[0, 1, 0], [0, 2, 1e39]])), [0, 1], [0, 2])
+
+
 @pytest.mark.parametrize("form", [csr_array, csc_array, csr_matrix])
 @pytest.mark.parametrize("damage", ["outside", "below 0", "backwards"])
 def test_values_outside_the_array_are_refused(form, damage):

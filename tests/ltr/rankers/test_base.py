@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import ltr
-from ltr.rankers.base import content_digest, digest_of
+from ltr.rankers.base import content_digest, digest_of, with_features_of
 from tests.conftest import make_queries
 from tests.mutations import check_sentence, mutations
 
@@ -420,3 +420,18 @@ def test_arrays_that_lie_by_columns_are_saved_as_they_are(tmp_path):
     fitted = ltr.LambdaRank(hidden=3, epochs=2).fit(queries)
     ltr.save(replace(fitted, scaling=np.asfortranarray(fitted.scaling)), tmp_path)
     assert ltr.load(tmp_path).predict(queries.features).tolist() == fitted.predict(queries.features).tolist()
+
+
+def test_what_looks_at_a_model_on_queries_takes_these_two():
+    queries = make_queries(10, seed=1)
+    model, estimator = ltr.LeastSquares().fit(queries), ltr.Estimator(ltr.LeastSquares())
+    with pytest.raises(
+        ValueError,
+        match=r"polish: given Estimator and Queries; it takes a fitted ranker and ltr\.Queries; of an estimator, its model_",
+    ):
+        with_features_of(estimator, queries, "polish")
+    for ask in (ltr.polish, ltr.permutation_importance, lambda *given: ltr.why_above(*given, 0, 1)):
+        with pytest.raises(ValueError, match=r"given LeastSquares and ndarray; it takes a fitted ranker and ltr\.Queries$"):
+            ask(model, queries.features)
+        with pytest.raises(ValueError, match="of an estimator, its model_"):
+            ask(estimator, queries)

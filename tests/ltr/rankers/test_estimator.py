@@ -159,6 +159,9 @@ def test_parameters_are_set_in_place_and_strangers_refused():
     assert model.set_params(model=ltr.LeastSquares(), model__ridge=2.0).model == ltr.LeastSquares(ridge=2.0)
     with pytest.raises(ValueError, match="no parameter 'model__rigde'; did you mean model__ridge"):
         model.set_params(model__rigde=1)
+    assert ltr.Estimator(None).set_params(measure="map").measure == "map"
+    with pytest.raises(ValueError, match="no parameter 'model__ridge'; did you mean model"):
+        ltr.Estimator(None).set_params(model__ridge=1)
     for name in ("model__n_estimators", "n_estimators"):
         with pytest.raises(ValueError, match=f"no parameter '{name}'; did you mean model__n_trees\\?"):
             ltr.Estimator(TREES).set_params(**{name: 3})

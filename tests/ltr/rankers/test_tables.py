@@ -199,7 +199,7 @@ def test_what_would_be_read_otherwise_than_meant_is_told():
         ltr.Queries(np.array([[2**24 + 1], [2**25]]), [0, 1], [0, 2])
 
 
-@pytest.mark.parametrize("kind", [float, np.float32, np.int8, np.uint64, object, str, bytes])
+@pytest.mark.parametrize("kind", [float, np.float32, np.longdouble, np.int8, np.uint64, object, str, bytes])
 def test_ids_are_the_text_that_a_file_of_them_is_read_as(kind):
     """A merge makes floats of whole numbers: in files (`tasks.data.tables.id_text`) 7.0 is 7."""
     X, y, qid, _, _ = rows()
@@ -213,6 +213,17 @@ def test_other_ids_are_as_files_have_them_too():
     queries = ltr.queries_from([[1.0], [2], [3], [4]], [0, 1, 0, 1], qid=[1.5, 1.5, -0.0, -0.0])
     assert set(queries.ids.tolist()) == {b"1.5", b"0"}
     assert set(ltr.queries_from([[1.0], [2]], [0, 1], qid=[True, False]).ids.tolist()) == {b"true", b"false"}
+    of_both = ltr.queries_from([[1.0], [2], [3], [4]], [0, 1, 0, 1], qid=[1, True, 0, False])
+    assert set(of_both.ids.tolist()) == {b"1", b"true", b"0", b"false"}
+
+
+@pytest.mark.parametrize("kind", ["Int64", "Float64", "int64[pyarrow]", float])
+def test_sizes_of_queries_are_whole_numbers_of_any_type(kind):
+    X, y = np.arange(10.0)[:, None], np.arange(10.0) % 2
+    assert ltr.queries_from(X, y, group=pd.Series([4, 6], dtype=kind)).offsets.tolist() == [0, 4, 10]
+    for wrong in ([4.5, 5.5], [2**62] * 4 + [10], [np.nan, 10]):
+        with pytest.raises(ValueError, match="group: sizes of the queries, whole numbers from 1 that sum to 10"):
+            ltr.queries_from(X, y, group=wrong)
 
 
 def test_a_column_of_columns_is_told_by_name():
@@ -282,6 +293,11 @@ def test_a_day_is_one_id_whatever_its_type():
     for form in forms:
         queries = ltr.queries_from(np.ones((3, 1)), [0, 1, 0], form)
         assert queries.ids.tolist() == [b"2020-01-02", b"2020-01-03"]
+    zoned = pd.Series(days).dt.tz_localize("UTC")
+    of_pandas, of_polars = (
+        ltr.queries_from(np.ones((3, 1)), [0, 1, 0], form).ids.tolist() for form in (zoned, pl.from_pandas(zoned))
+    )
+    assert of_pandas == of_polars
     moment = np.array(["2020-01-02T03:04:05.670"], "datetime64[ns]")
     assert ltr.queries_from(np.ones((1, 1)), [0], moment).ids.tolist() == [b"2020-01-02 03:04:05.67"]
     with pytest.raises(ValueError, match="qid: row 1 has none"):

@@ -3,7 +3,9 @@
 from dataclasses import fields, replace
 
 import numpy as np
+import polars as pl
 import pytest
+from scipy.sparse import coo_array, csc_array
 
 import ltr
 from tests.conftest import make_queries
@@ -76,11 +78,29 @@ def test_whatever_reads_an_infinite_feature_names_it():
     for ask in (
         lambda: fitted.predict(features),
         lambda: fitted.attributions(features),
+        lambda: fitted.leaves(features),
         lambda: fitted.surface(features),
         lambda: fitted.refit_leaves(far),
     ):
         with pytest.raises(ValueError, match=r"feature 'f2' is infinite \(inf\)"):
             ask()
+
+
+def test_leaves_are_of_features_as_predict_reads_them():
+    queries = make_queries(40, seed=3)
+    fitted = ltr.LambdaMART(**SMALL).fit(queries)
+    leaves, frame = fitted.leaves(queries.features), pl.DataFrame(queries.features, schema=list(queries.names))
+    assert fitted.trees.value[leaves].sum(axis=1) == pytest.approx(fitted.predict(queries.features))
+    forms = (
+        frame[:, ::-1],
+        frame.with_columns(qid=pl.lit(1)),
+        csc_array(queries.features),
+        coo_array(queries.features),
+        queries.features.tolist(),
+    )
+    assert all(np.array_equal(fitted.leaves(form), leaves) for form in forms)
+    with pytest.raises(ValueError, match="features"):
+        fitted.leaves(queries.features[:, :2])
 
 
 def test_the_first_trees_score_alone():
