@@ -17,6 +17,7 @@ _FULL = ("database or disk is full", "No space left on device (os error 28)")
 """What SQLite and polars say of a full disk."""
 _REFUSED = re.compile(r"\b40[13]\b")
 """What a server answers who wants another password, or one at all."""
+_ANOTHER_PAGE = re.compile(r"error code 404.*Response body: '\s*<", re.DOTALL)
 
 
 def tell(error: Exception) -> None:
@@ -46,12 +47,16 @@ def _described(error: Exception) -> str:
             f"MLflow at {os.environ.get('MLFLOW_TRACKING_URI', 'its address')} refuses to answer: it wants the user and password of MLFLOW_TRACKING_USERNAME and "
             "MLFLOW_TRACKING_PASSWORD (or MLFLOW_TRACKING_TOKEN), and not what they are"
         )
+    if type(error).__name__ == "MlflowException" and _ANOTHER_PAGE.search(str(error)):
+        return f"{os.environ.get('MLFLOW_TRACKING_URI', 'its address')} is no MLflow server: it answers with a page; MLFLOW_TRACKING_URI needs its host, port and path"
     for one in (error, error.__cause__):
         if type(one).__module__.startswith("httpx"):
             global unanswered
             unanswered = True
             where = os.environ.get("PREFECT_API_URL", "its own address")
             return f"Prefect at {where} does not answer: {one}; what was trained is kept, run the same command again"
+    if isinstance(error, RuntimeError) and str(error).startswith("Failed to reach API at"):
+        return f"{os.environ.get('PREFECT_API_URL', 'its own address')} is no Prefect server that answers; PREFECT_API_URL is its address and /api"
     return f"{type(error).__name__}: {error} (--debug shows where)"
 
 

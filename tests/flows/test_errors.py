@@ -89,3 +89,15 @@ def test_a_server_that_does_not_answer(capsys, monkeypatch):
         assert capsys.readouterr().err.strip() == (
             "error: Prefect at http://127.0.0.1:9/api does not answer: refused; what was trained is kept, run the same command again"
         )
+
+
+def test_an_address_of_something_else_is_told(capsys, monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://host/wrong")
+    monkeypatch.setenv("PREFECT_API_URL", "http://host/elsewhere")
+    page = "API request to endpoint /api/2.0/x failed with error code 404 != 200. Response body: '<html>\n<h1>404</h1>\n</html>'"
+    errors.tell(MlflowException(page))
+    errors.tell(RuntimeError("Failed to reach API at http://host/elsewhere/"))
+    assert capsys.readouterr().err == (
+        "error: http://host/wrong is no MLflow server: it answers with a page; MLFLOW_TRACKING_URI needs its host, port and path\n"
+        "error: http://host/elsewhere is no Prefect server that answers; PREFECT_API_URL is its address and /api\n"
+    )
