@@ -42,7 +42,7 @@ def run_of(**rankers: Any) -> dict[str, Any]:
         name: {"test": {"map": [mean, 0.01]}, "beats": {"map": dict.fromkeys(beats, 95)}, "at an end": [], "chosen": [""]}
         for name, (mean, beats) in rankers.items()
     }
-    return {"run": 32 * "0", "data": {"queries": [[1, 2, 3]]}, "cut": "", "select": "map", "rankers": made}
+    return {"run": 32 * "0", "data": {"queries": [[1, 2, 3]]}, "cut": "", "select": "map", "rankers": made, "cells": []}
 
 
 def test_what_is_at_an_end_of_a_figures_cells_is_counted():
@@ -58,10 +58,13 @@ def test_what_is_at_an_end_of_a_figures_cells_is_counted():
     run = {**run_of(), "cells": cells}
     assert block.drawn_cells(run, "share")["a", 1, 0] is cells[1]
     told = ["of 3 chosen cells C is the smallest in 1 and the largest in 1", "of 2 chosen cells rate is the largest in 1"]
-    assert block.at_ends(run) == told
+    assert block.at_ends(cells) == told
     assert f"grid: {', '.join(told)}" in block.whence(Runs({"x": run})), "of the run's own choice nothing is told"
     assert "at the end" not in block.whence(Runs({"x": {**run, "cells": cells[2:]}}))
     assert "2 % of the paper's 50 to train" in block.whence(Runs({"x": run}), of_training=50)
+    several = block.whence(Runs({"x": run, "x, seed 2": {**run, "run": 32 * "1"}}))
+    assert several.startswith("*x: runs `00000000`, `11111111`, 1 / 2 / 3 training")
+    assert "of 6 chosen cells C is the smallest in 2 and the largest in 2" in several
 
 
 def test_nets_count_at_similar_numbers_of_pairs_if_they_beat_random_weights():

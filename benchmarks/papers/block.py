@@ -27,24 +27,35 @@ class Runs:
 
 
 def whence(runs: Runs, of_training: int | None = None) -> str:
-    """Which runs the numbers are of, at what size, and which settings were at an end of what was tried.
+    """Which runs the numbers are of, at what size, and which settings were at an end of what was tried. Of a figure, runs on the same data with
+    several seeds are told together.
 
     Args:
         of_training: training queries of the paper, where a run is told by its share of these.
     """
-    parts = []
+    alike: dict[tuple[str, str], list[tuple[str, Entry]]] = {}
     for title, run in runs:
-        sizes = " + ".join(" / ".join(f"{n:,}" for n in fold) for fold in run["data"]["queries"][:1])
-        folds = len(run["data"]["queries"])
-        n_training = run["data"]["queries"][0][0]
-        told = f"{100 * n_training / of_training:.2g} % of the paper's {of_training:,} to train" if of_training else run["cut"]
-        cut = f", {told}" if told else ""
-        notes = (f"{name}: {note}" for name, one in run["rankers"].items() for note in one["at an end"])
-        ends = at_ends(run) if run["cells"] else list(notes)
+        of_data = title.split(",")[0] if run["cells"] else title
+        alike.setdefault((of_data, _size(run, of_training)), []).append((title, run))
+    parts = []
+    for (of_data, size), found in alike.items():
+        titles, of_seeds = zip(*found, strict=True)
+        notes = [f"{name}: {note}" for name, one in of_seeds[0]["rankers"].items() for note in one["at an end"]]
+        cells = [cell for run in of_seeds for cell in run["cells"]]
+        ends = at_ends(cells) if cells else notes
         told_ends = f"; at the end of its grid: {', '.join(ends)}" if ends else ""
-        several = f", the first of {folds} folds" if folds > 1 else ""
-        parts.append(f"{title}: run `{run['run'][:8]}`, {sizes} training / validation / test queries{several}{cut}{told_ends}")
+        ids = ", ".join(f"`{run['run'][:8]}`" for run in of_seeds)
+        several = len(of_seeds) > 1
+        parts.append(f"{of_data if several else titles[0]}: run{'s' if several else ''} {ids}, {size}{told_ends}")
     return f"*{'. '.join(parts)}.* SE in brackets; bold: the highest."
+
+
+def _size(run: Entry, of_training: int | None) -> str:
+    sizes = " + ".join(" / ".join(f"{n:,}" for n in fold) for fold in run["data"]["queries"][:1])
+    folds, n_training = len(run["data"]["queries"]), run["data"]["queries"][0][0]
+    told = f"{100 * n_training / of_training:.2g} % of the paper's {of_training:,} to train" if of_training else run["cut"]
+    several = f", the first of {folds} folds" if folds > 1 else ""
+    return f"{sizes} training / validation / test queries{several}{f', {told}' if told else ''}"
 
 
 @dataclass(frozen=True)
@@ -82,20 +93,20 @@ def drawn_cells(run: Entry, drawn_against: str) -> dict[tuple[str, float, int], 
     return {(cell["ranker"], cell["point"][drawn_against], cell["fold"]): cell for cell in run["cells"]}
 
 
-def at_ends(run: Entry) -> list[str]:
+def at_ends(cells: Sequence[Entry]) -> list[str]:
     """How many of a figure's cells have a setting at an end of what was tried. An end whose neighbour is as good on validation queries is none."""
     told = []
-    for path in dict.fromkeys(path for cell in run["cells"] for path in cell["point"]):
+    for path in dict.fromkeys(path for cell in cells for path in cell["point"]):
         ends = [
             end
-            for cell in run["cells"]
+            for cell in cells
             for end in ("smallest", "largest")
             for note in cell["at an end"]
             if note.startswith(f"{path} ") and end in note
         ]
         counts = [f"the {end} in {ends.count(end)}" for end in dict.fromkeys(sorted(ends, reverse=True))]
         if counts:
-            among = sum(path in cell["point"] for cell in run["cells"])
+            among = sum(path in cell["point"] for cell in cells)
             told.append(f"of {among} chosen cells {path} is {' and '.join(counts)}")
     return told
 
