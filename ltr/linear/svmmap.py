@@ -185,4 +185,5 @@ def solve_dual(gram: Floats, heights: Floats, largest: float, gap: float, dual: 
         alphas[away] -= moved
         for k in range(n):
             falls[k] += moved * ((gram[k, to] if to < n else 0.0) - (gram[k, away] if away < n else 0.0))
-    dual[:] = alphas[:n]
+    for k in range(n):
+        dual[k] = alphas[k]
