@@ -1,6 +1,7 @@
 """The page of the papers is what the recorded runs say, and verdicts are what their rules say."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,39 @@ def test_nets_count_at_similar_numbers_of_pairs_if_they_beat_random_weights():
     assert [row.split(" | ")[1:6] for row in donmez2009.pairs_table(Runs({"x": run}))[2:4]] == [
         ["mrr", "1", "0.1", "10", ".6000"], ["mrr-exact", "1", "0.1", "900", ".2100"],
     ]  # fmt: skip
+
+
+def plotted(**maps: Mapping[float, float]) -> Runs:
+    """Runs of a figure against ``k``, by title; MAP at each value, on one fold."""
+    return Runs({
+        title.replace("_", ", "): {"cells": [
+            {"ranker": "a", "fold": 0, "point": {"k": k}, "test_map": value, "test_ndcg_10": value / 2} for k, value in of.items()
+        ]}
+        for title, of in maps.items()
+    })  # fmt: skip
+
+
+def test_figures_are_means_over_seeds_and_their_verdicts_know_the_error():
+    runs = plotted(x={1: 0.1, 2: 0.3}, x_seed={1: 0.2, 2: 0.3}, y={1: 0.5, 2: 0.4})
+    assert dubey2009.series("k")(runs)[2:] == [
+        "| 1 | .0750 (.0250) | .1500 (.0500) | .2500 | .5000 |",
+        "| 2 | .1500 (.0000) | .3000 (.0000) | .2000 | .4000 |",
+    ]
+    assert dubey2009.best_at("k", 2, 0.01)(runs)[0] == "holds in part"
+    assert dubey2009.best_at("k", 2, 0.01)(plotted(x={1: 0.1, 2: 0.3}))[0] == "holds"
+    assert dubey2009.best_at("k", 2, 0.5)(plotted(x={1: 0.1, 2: 0.3}))[0] == "holds in part", "not by that much"
+    unsure = plotted(x={1: 0.1, 2: 0.3}, x_seed={1: 0.3, 2: 0.2})
+    assert dubey2009.best_at("k", 2, 0.01)(unsure) == (
+        "does not hold",
+        "x: best at 2 (within an error), 0.0500 MAP between best and worst",
+    )
+    verdict, told = dubey2009.rises("k")(
+        plotted(x={1: 0.1, 2: 0.29, 3: 0.3}, x_seed={1: 0.2, 2: 0.3, 3: 0.3}, y={1: 0.5, 2: 0.6, 3: 0.8})
+    )
+    assert verdict == "holds in part"
+    assert told.startswith(
+        "x: MAP +0.1500 (SE 0.0500 over 2 seeds) from the fewest to the most, +0.0050 in the last step; y: MAP +0.3000 from"
+    )
 
 
 def test_baselines_beside_what_letor_publishes():

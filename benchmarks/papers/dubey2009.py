@@ -103,15 +103,19 @@ def rises(path: str) -> Callable[[Runs], Judged]:
 
 
 def best_at(path: str, value: float, least: float) -> Callable[[Runs], Judged]:
-    """The best value is the paper's, and better than the worst by at least so much MAP."""
+    """The best value is the paper's, ahead of the others by more than the standard error over seeds, and better than the worst by at least so
+    much MAP."""
 
     def judge(runs: Runs) -> Judged:
         held, told = [], []
         for title, seeds in curves(path, runs).items():
             means = {v: mean(one[v]["test_map"] for one in seeds) for v in seeds[0]}
             best, spread = max(means, key=lambda v: means[v]), max(means.values()) - min(means.values())
-            held.append((best == value) + (best == value and spread >= least))
-            told.append(f"{title}: best at {best:g}, {spread:.4f} MAP between best and worst")
+            leads = [over_seeds([one[value]["test_map"] - one[v]["test_map"] for one in seeds]) for v in means if v != value]
+            surely = all(ahead > (error or 0.0) for ahead, error in leads)
+            held.append(surely + (surely and spread >= least))
+            unsure = " (within an error)" if best == value and not surely else ""
+            told.append(f"{title}: best at {best:g}{unsure}, {spread:.4f} MAP between best and worst")
         return graded(held, 2), "; ".join(told)
 
     return judge
