@@ -35,7 +35,7 @@ def whence(runs: Runs, of_training: int | None = None) -> str:
     """
     alike: dict[tuple[str, str], list[tuple[str, Entry]]] = {}
     for title, run in runs:
-        of_data = title.split(",")[0] if run["cells"] else title
+        of_data = title.split(",")[0] if run["cells"] or "trace" in run else title
         alike.setdefault((of_data, _size(run, of_training)), []).append((title, run))
     parts = []
     for (of_data, size), found in alike.items():
