@@ -27,7 +27,7 @@ from prefect.context import TagsContext
 from prefect.runtime import flow_run
 from prefect.states import Crashed, State
 
-from flows.owners import gone, has_ended, is_gone, owner, started_by
+from flows.owners import gone, has_ended, is_gone, is_signature, owner, started_by
 from tasks.store.state import clear_partials
 from tasks.tracking.tracker import close_abandoned
 
@@ -48,7 +48,7 @@ def signed() -> Iterator[str]:
     other: a run that Prefect tries again was another's, who has ended. Its tasks are not tagged: Prefect asks for a slot for every tag of
     every task."""
     mine = owner()
-    others = [tag for tag in flow_run.tags if not tag.startswith(_TAG)]
+    others = [tag for tag in flow_run.tags if not (tag.startswith(_TAG) and is_signature(tag.removeprefix(_TAG)))]
     if flow_run.id and {*others, _TAG + mine} != set(flow_run.tags):
         with get_client(sync_client=True) as client:
             client.update_flow_run(UUID(flow_run.id), tags=[*others, _TAG + mine])

@@ -9,6 +9,7 @@ others are left alone, and those of this one whose file was cleared away have en
 import fcntl
 import os
 import platform
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -17,11 +18,17 @@ from tasks.store import state
 
 SIGNATURE = "LAMBDAFLOW_OWNER"
 """Variable by which processes inherit their owner."""
+_SIGNATURE = re.compile(r".+-\d+-[0-9a-f]{8}@[0-9a-f]{12}|[^/]+/\d+/\d*")
 _PROCESSES = Path("/proc")
 _names: dict[Path, str] = {}
 """What this process is called as an owner, by folder."""
 _held: dict[Path, int] = {}
 """Descriptors that hold the locks of this process's files."""
+
+
+def is_signature(text: str) -> bool:
+    """Whether a text is an owner's name, of this release or an older one."""
+    return _SIGNATURE.fullmatch(text) is not None
 
 
 def signature() -> str:

@@ -58,6 +58,8 @@ def test_what_is_at_an_end_of_a_figures_cells_is_counted():
     ]
     run = {**run_of(), "cells": cells}
     assert block.drawn_cells(run, "share")["a", 1, 0] is cells[1]
+    bound = cell("c", 1, ["largest_leaf 1 is the smallest tried"], largest_leaf=1)
+    assert block.at_ends([bound]) == ["of 1 chosen cells largest_leaf is the smallest in 1"]
     told = ["of 3 chosen cells C is the smallest in 1 and the largest in 1", "of 2 chosen cells rate is the largest in 1"]
     assert block.at_ends(cells) == told
     assert f"grid: {', '.join(told)}" in block.whence(Runs({"x": run})), "of the run's own choice nothing is told"

@@ -102,7 +102,7 @@ def at_ends(cells: Sequence[Entry]) -> list[str]:
             for cell in cells
             for end in ("smallest", "largest")
             for note in cell["at an end"]
-            if note.startswith(f"{path} ") and end in note
+            if note.startswith(f"{path} ") and f" the {end} " in note
         ]
         counts = [f"the {end} in {ends.count(end)}" for end in dict.fromkeys(sorted(ends, reverse=True))]
         if counts:

@@ -42,12 +42,13 @@ def sparse_features(given: object) -> SparseFeatures:
         return rows
     rows = rows.copy()
     rows.sum_duplicates()  # as they were given: 1e8 + 1 − 1e8 is 0 in float32
-    far = np.isfinite(rows.data) & (np.abs(rows.data) > np.finfo(np.float32).max)
-    if far.any():
+    exact = rows.data
+    with np.errstate(over="ignore"):
+        rows = rows.astype(np.float32, copy=False)
+    if (infinite := np.isinf(rows.data)).any() and (far := infinite & np.isfinite(exact)).any():
         at = int(far.argmax())
         place = [int(np.searchsorted(rows.indptr, at, side="right")) - 1, int(rows.indices[at])]
-        raise ValueError(f"features: {rows.data[at]:g} at {place}; features are float32 numbers, up to 3.4e38")
-    rows = rows.astype(np.float32, copy=False)
+        raise ValueError(f"features: {exact[at]:g} at {place}; features are float32 numbers, up to 3.4e38")
     rows.eliminate_zeros()
     return rows
 

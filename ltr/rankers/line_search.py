@@ -80,13 +80,13 @@ def between(judged: Judged, first: Floats, second: Floats) -> Mixtures:
         ValueError: for any other score that is not finite, or a measure that is defined on no query.
     """
     _require_finite(first, second)
-    walk = ready(_walk_all, types.UniTuple(I8, 2)(F8_1D, *_OF_ALL, F8_1D, F8_1D, F8_1D))
+    walk = ready(_walk_all, types.UniTuple(I8, 3)(F8_1D, *_OF_ALL, I8, I8, I8, F8_1D, F8_1D, F8_1D))
     given = first[judged.rows], second[judged.rows], judged.offsets, judged.factor, judged.gains, judged.reading
-    (at, step), sums = np.empty((2, 1024 + 2 * len(judged.rows))), np.empty(3)
-    n, defined = walk(*given, at, step, sums)
-    if n > len(at):
-        at, step = np.empty((2, n))
-        walk(*given, at, step, sums)
+    (at, step), sums = np.empty((2, 1024 + 2 * len(judged.rows))), np.zeros(3)
+    query, n, defined = walk(*given, 0, 0, 0, at, step, sums)
+    while query < len(judged.offsets) - 1:
+        at, step = (np.append(one, np.empty(len(one))) for one in (at, step))
+        query, n, defined = walk(*given, query, n, defined, at, step, sums)
     at, step = at[:n], step[:n]
     order = np.argsort(at, kind="stable")
     distinct, places = np.unique(at[order], return_index=True)
@@ -145,15 +145,17 @@ def _walk_all(
     factor: Floats,
     gains: Floats,
     reading: Reading,
+    query: int,
+    n: int,
+    defined: int,
     at: Floats,
     steps: Floats,
     sums: Floats,
-) -> tuple[int, int]:
-    """Of all queries, one behind the other: writes where a value changes, and by how much, as far as there is room; and the sums of the values
-    at α just above 0, at 0 and at 1. Returns how often a value changes, and how many queries the sums are of."""
-    n, defined = 0, 0
-    sums[:] = 0.0
-    for q in range(len(offsets) - 1):
+) -> tuple[int, int, int]:
+    """Of the queries from `query` on, one behind the other: writes where a value changes, and by how much, behind the `n` that were found before;
+    and adds up the values at α just above 0, at 0 and at 1, of `defined` queries before. Returns these three as they are then; the first
+    is the query that there was no room for, or the number of queries."""
+    for q in range(query, len(offsets) - 1):
         a, b = offsets[q], offsets[q + 1]
         if factor[q] == 0.0:
             defined += 1
@@ -161,14 +163,16 @@ def _walk_all(
         alphas, values, at_first, at_second = _walk(first[a:b], second[a:b], gains[a:b], reading)
         if np.isnan(factor[q] * values[0]):
             continue
+        if n + len(alphas) > len(at):
+            return q, n, defined
         defined += 1
         sums[0] += factor[q] * values[0]
         sums[1] += factor[q] * at_first
         sums[2] += factor[q] * at_second
-        for k in range(min(len(alphas), len(at) - n)):
+        for k in range(len(alphas)):
             at[n + k], steps[n + k] = alphas[k], factor[q] * (values[k + 1] - values[k])
         n += len(alphas)
-    return n, defined
+    return len(offsets) - 1, n, defined
 
 
 @njit(cache=True)

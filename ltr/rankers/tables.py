@@ -171,7 +171,7 @@ class Reading:
             raise ValueError(f"say the query of each row by one of {', '.join(ways)}; given: {' and '.join(used) or 'none'}")
         if group is not None:
             sizes = np.asarray(unmasked(group))
-            if sizes.dtype.kind == "f" and np.array_equal(sizes, np.floor(sizes)) and (sizes <= n).all():
+            if sizes.dtype.kind == "f" and ((sizes >= 1) & (sizes <= n) & (sizes == np.floor(sizes))).all():
                 sizes = sizes.astype(np.int64)
             if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 1).any() or (sizes > n).any() or sizes.sum() != n:
                 raise ValueError(f"group: sizes of the queries, whole numbers from 1 that sum to {n}, the rows of X")
@@ -279,9 +279,8 @@ def _numbers(values: Features, what: str) -> Floats32:
 def _by_appearance(qid: ArrayLike, n: int) -> tuple[Ints, list[bytes]]:
     """The number of each row's query, counted as they appear, and the ids as they would be written in a file."""
     values = np.asarray(qid)
-    if isinstance(qid, list | tuple) or getattr(getattr(qid, "dtype", None), "time_zone", None):
-        # of which NumPy makes numbers of one type, or text, or times without their zone
-        values = np.fromiter(cast(Any, qid), object, len(cast(Any, qid)))
+    if isinstance(qid, list | tuple):  # of which NumPy makes numbers of one type, or text
+        values = np.fromiter(qid, object, len(qid))
     if values.shape != (n,):
         raise ValueError(f"qid: shape {values.shape} for {n} rows of X")
     if np.ma.is_masked(qid):
@@ -307,7 +306,9 @@ def _id(query: object) -> bytes:
     if isinstance(query, bytes):
         return query
     if isinstance(query, np.generic) and query.dtype.kind in "biuf" and query.dtype != np.float32:
-        query = float(query) if isinstance(query, np.longdouble) else query.item()
+        query = query.item()
+    if isinstance(query, np.longdouble) and query == float(query):  # of which `item` makes nothing else
+        query = float(query)
     if isinstance(query, Decimal) and query.is_finite() and abs(query) < 10**38 and query == query.to_integral_value():
         query = int(query)
     if isinstance(query, float | np.float32) and abs(exact := float(query)) < 2**63 and query == int(exact):

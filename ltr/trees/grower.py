@@ -17,7 +17,7 @@ answer as one, and grow the same tree in another order (`ltr.trees.rounds`). `be
 code calls by address: each is compiled once, on its own.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -38,6 +38,7 @@ from ltr.kernels.kernel import (
     I8,
     I8_1D,
     I8_3D,
+    Address,
     Bools,
     Floats,
     Floats32,
@@ -45,6 +46,7 @@ from ltr.kernels.kernel import (
     Ints32,
     Kernel,
     NumbaType,
+    kernel_for,
     ready,
     record_type,
 )
@@ -53,7 +55,7 @@ from ltr.trees.binning import Bins
 from ltr.trees.ensemble import Trees
 from ltr.trees.fixed_point import PIECE, coarse_scale, fine_scales, largest_of, pack, pieces_of, size_of
 from ltr.trees.histograms import N_BINS
-from ltr.trees.partition import DATASET, QUESTIONS, BinnedDataset, note_leaves, rows_by_sample
+from ltr.trees.partition import DATASET, BinnedDataset, note_leaves, rows_by_sample
 from ltr.trees.sparse_dataset import SparseDataset
 from ltr.trees.splits import (
     SEARCH,
@@ -243,7 +245,7 @@ class Gradients:
         kept = data.kept if isinstance(data, SparseDataset) else None
         own = space if kept is None else restricted(space, kept)
         room = Growth.room(n_leaves)
-        n_grown = growing(*data.types)(data.compiled, *data.questions, n_rows, data.histograms[:n_leaves], own, room)
+        n_grown = growing(data.type)(data.compiled, *data.addresses, n_rows, data.histograms[:n_leaves], own, room)
         growth = room.of_leaves(n_grown)
         return growth if kept is None else growth._replace(nodes=growth.nodes._replace(feature=kept[growth.nodes.feature]))
 
@@ -432,9 +434,15 @@ def _leaf_totals(
                 totals[piece, k, 1] += np.int64(np.rint(hessian[document] * hessian_scale))
 
 
+_split = kernel_for(lambda source: I8(source, I8, I8, I8, I1_1D))
+_subtract = kernel_for(lambda source: types.void(source, I8, I8, I1, I1))
+_write_bins = kernel_for(lambda source: types.void(source, I8, I8, I8_1D))
+"""Of the addresses of `best_first` the kernels."""
+
+
 @register_jitable
 def admissible_split(
-    source: object, in_bins: Kernel, leaf: int, histogram: Ints, space: SplitSearch, bounds: Floats
+    source: object, write_bins: Kernel, leaf: int, histogram: Ints, space: SplitSearch, bounds: Floats
 ) -> tuple[float, int, int, bool]:
     """`best_split` with at least ``space.min_docs`` rows on both sides: features are counted and searched again by falling gain, as long as
     one may still win."""
@@ -443,13 +451,14 @@ def admissible_split(
     search_all(histogram, space, bounds, gains, splits, lefts)
     order = np.empty(n_features, np.int64)
     sort_falling(gains, order)
-    counted = len(gains) > 0  # always; as a constant it would have `search` compiled twice
+    in_bins, counted = np.empty(N_BINS, np.int64), len(gains) > 0  # always; as a constant it would have `search` compiled twice
     best, winner, split, left = 0.0, -1, -1, False
     for k in range(n_features):
         f = int(order[k])
         if gains[f] <= 0.0 or gains[f] < best:
             break
-        gain, at, missing_left = search_feature(f, histogram[space.columns[f]], in_bins(source, leaf, f), counted, space, bounds)
+        write_bins(source, leaf, f, in_bins)
+        gain, at, missing_left = search_feature(f, histogram[space.columns[f]], in_bins, counted, space, bounds)
         if gain > best or (gain == best and 0 <= f < winner):
             best, winner, split, left = gain, f, at, missing_left
     return best, winner, split, left
@@ -458,9 +467,9 @@ def admissible_split(
 @njit(cache=True)
 def best_first(
     source: object,
-    split: Kernel,
-    subtract: Kernel,
-    in_bins: Kernel,
+    split: Address,
+    subtract: Address,
+    write_bins: Address,
     n_rows: int,
     histograms: Ints,
     space: SplitSearch,
@@ -469,12 +478,13 @@ def best_first(
     """Grows a tree best leaf first, into `found`; returns how many leaves it has.
 
     Args:
-        source: the documents, of which the next three ask.
+        source: the documents, of which the next three ask: addresses of kernels, as numba asks Python for the type of a function at every call,
+            and an interruption in there is lost.
         split: ``split(source, leaf, new, feature, goes_left)`` orders the documents of a leaf by the side that the bins of a feature go to,
             ``bool [bins]``; returns how many would go left.
         subtract: ``subtract(source, leaf, new, left_is_smaller, searched)``: the split just tried stays: `new` has the smaller side,
             `leaf` the larger one, and both have their histograms where they will be `searched`.
-        in_bins: ``in_bins(source, leaf, feature)`` → documents of a leaf in each bin of a feature, ``int64 [bins]``.
+        write_bins: ``write_bins(source, leaf, feature, counts)`` counts the documents of a leaf in each bin of a feature, ``int64 [bins]``.
 
     Splitting leaf k keeps the number k for the larger child and gives the next free one to the smaller. ``starts[k]``: documents left of
     leaf k; ``owner[k]`` and ``on_right[k]``: the node whose child it is, and on which side; ``bounds[k]``: of its value, in packed units.
@@ -500,10 +510,10 @@ def best_first(
             break
         f = features[leaf]
         write_sides(histograms[leaf, space.columns[f]], space, f, splits[leaf], missing_left[leaf], goes_left[node])
-        n_left = split(source, leaf, n_grown, f, goes_left[node])
+        n_left = _split(split, source)(source, leaf, n_grown, f, goes_left[node])
         if min(n_left, sizes[leaf] - n_left) < min_docs:
             gains[leaf], features[leaf], splits[leaf], missing_left[leaf] = admissible_split(
-                source, in_bins, leaf, histograms[leaf], narrowed(space, open_groups[leaf]), bounds[leaf]
+                source, _write_bins(write_bins, source), leaf, histograms[leaf], narrowed(space, open_groups[leaf]), bounds[leaf]
             )
             continue
         nodes.feature[node], nodes.split[node], nodes.missing_left[node] = f, splits[leaf], missing_left[leaf]
@@ -516,7 +526,7 @@ def best_first(
         owner[left], on_right[left], owner[right], on_right[right] = node, False, node, True
         starts[left], sizes[left], starts[right], sizes[right] = start, n_left, start + n_left, size - n_left
         searched = n_grown + 1 < n_leaves
-        subtract(source, leaf, n_grown, left_is_smaller, searched or any_monotone)
+        _subtract(subtract, source)(source, leaf, n_grown, left_is_smaller, searched or any_monotone)
         bounds[n_grown, 0], bounds[n_grown, 1] = bounds[leaf, 0], bounds[leaf, 1]
         for group in range(len(space.groups)):
             open_groups[leaf, group] = open_groups[leaf, group] and space.groups[group, f]
@@ -567,7 +577,7 @@ def compile_beside() -> None:
         begin_beside("from ltr.trees.grower import growing; from ltr.trees.partition import questions; growing(); questions()")
 
 
-def growing(dataset: NumbaType = DATASET, questions: Sequence[NumbaType] = QUESTIONS) -> Kernel:
-    """`best_first`, compiled for data sets of this type, whose questions have these signatures; those of dense features unless given."""
+def growing(dataset: NumbaType = DATASET) -> Kernel:
+    """`best_first`, compiled for data sets of this type; those of dense features unless given."""
     wait_beside()
-    return ready(best_first, I8(dataset, *(types.FunctionType(question) for question in questions), I8, I8_3D, SEARCH, _GROWTH))
+    return ready(best_first, I8(dataset, I8, I8, I8, I8, I8_3D, SEARCH, _GROWTH))

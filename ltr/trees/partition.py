@@ -11,8 +11,8 @@ depend on the order:
     row_index  3   0   4   6   1   2   7   5        written to as many streams as there are leaves, each from front to back
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numba
@@ -29,6 +29,7 @@ from ltr.kernels.kernel import (
     I8_3D,
     U1_3D,
     U8_3D,
+    Address,
     Bools,
     Bytes,
     Floats32,
@@ -37,6 +38,7 @@ from ltr.kernels.kernel import (
     Kernel,
     NumbaType,
     Words,
+    address,
     inner,
     ready,
     record_type,
@@ -127,9 +129,14 @@ class BinnedDataset:
         )
 
     @property
-    def types(self) -> tuple[NumbaType, Sequence[NumbaType]]:
-        """Of `compiled`, and of `questions`."""
-        return DATASET, QUESTIONS
+    def type(self) -> NumbaType:
+        """Of `compiled`."""
+        return DATASET
+
+    @property
+    def addresses(self) -> tuple[Address, ...]:
+        """Of `questions`, for compiled code."""
+        return addresses()
 
     @property
     def questions(self) -> tuple[Kernel, Kernel, Kernel]:
@@ -191,7 +198,7 @@ DATASET = record_type(
     record_type(HistogramBuffers, I8_2D, I8_1D, I1_1D, I8_3D, I8_3D), I8,
 )  # fmt: skip
 """The type of a `CompiledDataset`."""
-QUESTIONS = (I8(DATASET, I8, I8, I8, I1_1D), types.void(DATASET, I8, I8, I1, I1), I8_1D(DATASET, I8, I8))
+QUESTIONS = (I8(DATASET, I8, I8, I8, I1_1D), types.void(DATASET, I8, I8, I1, I1), types.void(DATASET, I8, I8, I8_1D))
 """The signatures of `split_leaf`, `subtract_sibling` and `leaf_in_bins`."""
 
 
@@ -199,6 +206,12 @@ def questions() -> tuple[Kernel, Kernel, Kernel]:
     """`split_leaf`, `subtract_sibling` and `leaf_in_bins`, each compiled for itself."""
     split, subtract, in_bins = QUESTIONS
     return ready(split_leaf, split), ready(subtract_sibling, subtract), ready(leaf_in_bins, in_bins)
+
+
+@cache
+def addresses() -> tuple[Address, ...]:
+    """Of `questions`, for compiled code."""
+    return tuple(map(address, (split_leaf, subtract_sibling, leaf_in_bins), QUESTIONS))
 
 
 @njit(cache=True)
@@ -369,12 +382,12 @@ def _fall(
 
 
 @njit(cache=True)
-def leaf_in_bins(data: CompiledDataset, leaf: int, f: int) -> Ints:
-    """How many rows of a leaf are in each bin of feature f, ``int64 [bins]``."""
-    counts, column = np.zeros(N_BINS, np.int64), data.columns[f]
+def leaf_in_bins(data: CompiledDataset, leaf: int, f: int, counts: Ints) -> None:
+    """Writes how many rows of a leaf are in each bin of feature f, ``int64 [bins]``."""
+    column = data.columns[f]
+    counts[:] = 0
     for row in data.rows[data.leaf_ranges[0, leaf] : data.leaf_ranges[0, leaf] + data.leaf_ranges[1, leaf]]:
         counts[data.binned[column // BLOCK, row, column % BLOCK]] += 1
-    return counts
 
 
 @njit(cache=True, parallel=True)

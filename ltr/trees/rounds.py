@@ -198,7 +198,8 @@ class Rounds:
         for leaf in leaves:
             for feature in [feature for feature in leaf.rivals if feature in self.owner and feature not in leaf.counted]:
                 machine, k = self.owner[feature]
-                counts[machine].append(in_bins(self.compiled, leaf.rows, feature))
+                in_bins(self.compiled, leaf.rows, feature, of_bins := np.empty(N_BINS, np.int64))
+                counts[machine].append(of_bins)
                 leaf.counted.add(feature)
                 if machine == self.machines.place:
                     own.append((leaf, k))

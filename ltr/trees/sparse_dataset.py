@@ -10,9 +10,9 @@ What is not stored has the bin of 0. Its sum is what the leaf's sum leaves when 
 of integers. A feature takes 2 KB of histogram for each leaf.
 """
 
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numba
@@ -29,12 +29,14 @@ from ltr.kernels.kernel import (
     I8_1D,
     I8_2D,
     I8_3D,
+    Address,
     Bools,
     Floats32,
     Ints,
     Ints32,
     Kernel,
     NumbaType,
+    address,
     inner,
     ready,
     record_type,
@@ -88,8 +90,14 @@ SPARSE = record_type(
     I8_1D, I4_1D, I8_3D, I8,
 )  # fmt: skip
 """The type of a `CompiledSparse`."""
-QUESTIONS = (I8(SPARSE, I8, I8, I8, I1_1D), types.void(SPARSE, I8, I8, I1, I1), I8_1D(SPARSE, I8, I8))
+QUESTIONS = (I8(SPARSE, I8, I8, I8, I1_1D), types.void(SPARSE, I8, I8, I1, I1), types.void(SPARSE, I8, I8, I8_1D))
 """The signatures of `split_leaf`, `subtract_sibling` and `leaf_in_bins`."""
+
+
+@cache
+def addresses() -> tuple[Address, ...]:
+    """Of `SparseDataset.questions`, for compiled code."""
+    return tuple(map(address, (split_leaf, subtract_sibling, leaf_in_bins), QUESTIONS))
 
 
 @dataclass(frozen=True)
@@ -168,9 +176,14 @@ class SparseDataset:
         return memory[: len(self.rows)]
 
     @property
-    def types(self) -> tuple[NumbaType, Sequence[NumbaType]]:
-        """Of `compiled`, and of `questions`."""
-        return SPARSE, QUESTIONS
+    def type(self) -> NumbaType:
+        """Of `compiled`."""
+        return SPARSE
+
+    @property
+    def addresses(self) -> tuple[Address, ...]:
+        """Of `questions`, for compiled code."""
+        return addresses()
 
     @property
     def questions(self) -> tuple[Kernel, Kernel, Kernel]:
@@ -426,16 +439,16 @@ def subtract_sibling(data: CompiledSparse, leaf: int, new: int, left_is_smaller:
 
 
 @njit(cache=True)
-def leaf_in_bins(data: CompiledSparse, leaf: int, feature: int) -> Ints:
-    """How many rows of a leaf are in each bin of a feature, ``int64 [bins]``. They are counted of all features at once: where one is
+def leaf_in_bins(data: CompiledSparse, leaf: int, feature: int, counts: Ints) -> None:
+    """Writes how many rows of a leaf are in each bin of a feature, ``int64 [bins]``. They are counted of all features at once: where one is
     asked for, many are."""
     start, size = data.leaf_ranges[0, leaf], data.leaf_ranges[1, leaf]
     if data.counted[0] != start or data.counted[1] != size:
         ones = np.ones(len(data.packed), np.int64)
         build(data, data.rows[start : start + size], ones, data.gathered, data.counts, data.counts, False)
         data.counted[0], data.counted[1] = start, size
-    counts: Ints = data.counts[feature]
-    return counts
+    for k in range(len(counts)):
+        counts[k] = data.counts[feature, k]
 
 
 @njit(cache=True, parallel=True)

@@ -97,6 +97,10 @@ def key_of(cell: Tracked) -> str:
     return cell.tags[CELL_KEY]
 
 
+def _is_keys(found: Any) -> bool:
+    return isinstance(found, list) and bool(found) and all(isinstance(key, str) for key in found)
+
+
 def _noted(run: Tracked, tag: str) -> dict[str, Any]:
     """What a run noted in one of its tags, by name.
 
@@ -105,7 +109,7 @@ def _noted(run: Tracked, tag: str) -> dict[str, Any]:
     """
     try:
         found: dict[str, Any] = json.loads(run.noted(tag) or "{}")
-        if not all(isinstance(key, str) for one in found.values() for key in ([one] if tag == REFIT else one)):
+        if not all(_is_keys([one] if tag == REFIT else one) for one in found.values()):
             raise ValueError("no keys of cells")
     except (ValueError, TypeError, AttributeError):
         raise DataError(

@@ -80,5 +80,5 @@ def test_a_run_that_prefect_tries_again_is_its_new_owners(workplace):
             run = client.read_flow_run(flow_run.id)
             return run.state_type, set(run.tags)
 
-    with tags(ended, "team"):
-        assert again() == ("RUNNING", {"team", f"owner:{owner()}"})
+    with tags(ended, "team", "owner:search-team"):
+        assert again() == ("RUNNING", {"team", "owner:search-team", f"owner:{owner()}"})

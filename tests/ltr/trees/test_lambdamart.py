@@ -955,5 +955,5 @@ for _ in range(6):
 @pytest.mark.skipif(not JIT, reason="only compiled code hands arrays over")
 def test_a_fit_that_is_interrupted_raises_what_the_handler_raises():
     """Where a kernel hands arrays over to Python the process ended with SIGSEGV, in six of ten interruptions."""
-    ran = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False)
+    ran = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False, timeout=100)
     assert (ran.returncode, ran.stdout.split()) == (0, 6 * ["late"]), ran.stderr

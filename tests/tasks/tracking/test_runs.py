@@ -70,7 +70,7 @@ def test_a_run_that_was_deleted_is_told_with_the_way_back(workplace):
 
 def test_a_tag_that_was_edited_is_named(workplace):
     tracker = Tracker("x", "key")
-    for edited in ("{oops", '{"trees": 5}', '["trees"]', "7"):
+    for edited in ("{oops", '{"trees": 5}', '{"trees": {"a": 1}}', '{"trees": []}', '["trees"]', "7"):
         tracker.client.set_tag(tracker.run_id, CHOSEN, edited)
         said = f"^run {tracker.run_id[:8]}: its tag lambdaflow.chosen was changed and does not say what was chosen; run the same"
         with pytest.raises(DataError, match=said):
