@@ -687,7 +687,8 @@ def _few(names: Sequence[str]) -> str:
 
 
 def save(model: Ranker, folder: str | Path) -> None:
-    """Writes ``model.json`` and ``model.npz`` into `folder`, which is made where missing; a model that is there is replaced when both are written.
+    """Writes ``model.json`` and ``model.npz`` into `folder`, which is made where missing. A model that is there is replaced when both are written:
+    whenever this is interrupted, killed too, `load` finds the one or the other.
 
     Raises:
         ValueError: for what is no ranker, or one that is not fitted.
@@ -706,16 +707,30 @@ def save(model: Ranker, folder: str | Path) -> None:
     text = json.dumps({**about, "content": content_digest(about, arrays)}, indent=1) + "\n"
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    written = [folder / "model.npz.partial", folder / "model.json.partial"]
+    first, last = folder / "model.npz.partial", folder / "model.json.partial"
+    _settle(first, last)  # of one that was killed
     try:
-        with open(written[0], "wb") as file:
+        with open(first, "wb") as file:
             np.savez(file, allow_pickle=False, **arrays)
-        written[1].write_text(text, encoding="utf-8")
-        for path in written:
-            path.replace(path.with_suffix(""))
+        last.write_text(text, encoding="utf-8")
+        first.replace(folder / "model.npz")
     finally:
-        for path in written:
-            path.unlink(missing_ok=True)
+        _settle(first, last)
+
+
+def _settle(first: Path, last: Path) -> None:
+    """Where the arrays are in their place, what is said of them follows; otherwise nothing is left of either."""
+    if first.exists():
+        last.unlink(missing_ok=True)
+        first.unlink()
+    elif last.exists():
+        last.replace(last.with_suffix(""))
+
+
+def _sayings(folder: Path) -> Path:
+    """``model.json``, or what was to replace it where `save` was killed with the arrays in their place."""
+    last = folder / "model.json.partial"
+    return last if last.exists() and not (folder / "model.npz.partial").exists() else folder / "model.json"
 
 
 def content_digest(about: Mapping[str, Json], arrays: Mapping[str, Array]) -> str:
@@ -776,7 +791,7 @@ def load(folder: str | Path, kinds: Mapping[str, type[Ranker]]) -> Ranker:
     """
     folder = Path(folder)
     try:
-        about, arrays = _about(folder / "model.json"), _arrays(folder / "model.npz")
+        about, arrays = _about(_sayings(folder)), _arrays(folder / "model.npz")
     except Exception as error:  # of the parsers of JSON, zip and npy, which fail in a dozen ways on bytes that may be anything
         raise ValueError(f"{folder}: no readable model.json and model.npz ({_sentence(error)})") from error
     kind = about["kind"]

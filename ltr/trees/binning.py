@@ -8,10 +8,10 @@ Of a feature of categories, whose values are whole numbers, ``edges`` are the ca
 there are more than bins, the most frequent ones have bins, and the others are as if missing.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numba
 import numpy as np
@@ -78,6 +78,11 @@ def bins_at_most(max_bins: int | Ints, n_features: int) -> Ints:
     return limits
 
 
+_FOR_THREADS = 1 << 20
+"""Values from which on threads find edges sooner than one."""
+_Made = TypeVar("_Made")
+
+
 def find_bins(features: Floats32, max_bins: int | Ints = 255, categorical: Bools | None = None) -> Bins:
     """Edges so that each feature falls into at most `max_bins` bins, by quantiles where it has more distinct values.
 
@@ -95,9 +100,17 @@ def find_bins(features: Floats32, max_bins: int | Ints = 255, categorical: Bools
         block = _columns(features, first)
         return [(_categories if of_categories[f] else _edges)(column, int(limits[f]), f) for f, column in enumerate(block, first)]
 
+    blocks = in_threads(of_block, range(0, features.shape[1], BLOCK), features.size)
+    return joined([edges for block in blocks for edges in block], of_categories)
+
+
+def in_threads(work: Callable[[int], _Made], places: Sequence[int], n_values: int) -> list[_Made]:
+    """`work` of each place, in threads where there are enough values for that to be faster. Python's threads are not safe against an interruption
+    while they begin and end, which then waits for ever, so that fits of a moment have none."""
+    if n_values < _FOR_THREADS or len(places) < 2:
+        return [work(place) for place in places]
     with ThreadPoolExecutor(numba.get_num_threads()) as pool:
-        columns = [edges for block in pool.map(of_block, range(0, features.shape[1], BLOCK)) for edges in block]
-    return joined(columns, of_categories)
+        return list(pool.map(work, places))
 
 
 def _columns(features: Floats32, first: int) -> Floats32:

@@ -10,7 +10,6 @@ What is not stored has the bin of 0. Its sum is what the leaf's sum leaves when 
 of integers. A feature takes 2 KB of histogram for each leaf.
 """
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -41,7 +40,7 @@ from ltr.kernels.kernel import (
     ready,
     record_type,
 )
-from ltr.trees.binning import MISSING, Bins, bins_at_most, joined, sparse_edges
+from ltr.trees.binning import MISSING, Bins, bins_at_most, in_threads, joined, sparse_edges
 from ltr.trees.histograms import N_BINS
 from ltr.trees.partition import divide_range, require_numbers
 from ltr.trees.splits import Nodes
@@ -223,9 +222,8 @@ def find_sparse_bins(features: SparseFeatures, max_bins: int | Ints = 255) -> tu
 
     columns = [few[start : start + size] for start, size in zip(starts[:-1].tolist(), n_edges.tolist(), strict=True)]
     many = np.flatnonzero(n_edges < 0).tolist()
-    with ThreadPoolExecutor(numba.get_num_threads()) as pool:
-        for feature, edges in zip(many, pool.map(of_many, many), strict=True):
-            columns[feature] = edges
+    for feature, edges in zip(many, in_threads(of_many, many, by_column.nnz), strict=True):
+        columns[feature] = edges
     return joined(columns), has_missing
 
 

@@ -4,6 +4,7 @@ import io
 import json
 import zipfile
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -435,3 +436,31 @@ def test_what_looks_at_a_model_on_queries_takes_these_two():
             ask(model, queries.features)
         with pytest.raises(ValueError, match="of an estimator, its model_"):
             ask(estimator, queries)
+
+
+def test_a_save_that_is_interrupted_or_killed_leaves_the_one_model_or_the_other(tmp_path, monkeypatch):
+    """Between its two files it left neither."""
+    queries = make_queries(30, seed=1)
+    old, new = ltr.LeastSquares().fit(queries), ltr.LeastSquares(ridge=2.0).fit(queries)
+    replace_file = Path.replace
+    for stopped_at, kept in ((1, old), (2, new)):
+        ltr.save(old, tmp_path)
+        calls = []
+
+        def stopped(path, target, calls=calls, stopped_at=stopped_at):
+            calls.append(path)
+            if len(calls) == stopped_at:
+                raise KeyboardInterrupt
+            return replace_file(path, target)
+
+        monkeypatch.setattr(Path, "replace", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            ltr.save(new, tmp_path)
+        monkeypatch.setattr(Path, "replace", replace_file)
+        assert ltr.load(tmp_path).digest == kept.digest
+    ltr.save(old, tmp_path)
+    assert ltr.load(tmp_path).digest == old.digest
+    assert {path.name for path in tmp_path.iterdir()} == {"model.json", "model.npz"}
+    (tmp_path / "model.npz.partial").write_bytes(b"half")
+    (tmp_path / "model.json.partial").write_bytes(b"half")
+    assert ltr.load(tmp_path).digest == old.digest, "what was never in its place"
