@@ -13,8 +13,8 @@ LightGBM's is the same, but leaves features without a group out).
 Monotone features: everything grown below a split stays on its side of the middle between the two values (LightGBM's basic method).
 
 A tree follows from a few questions to the documents: maxima, sums of integers and counts. Documents in several parts (`ltr.trees.shards`)
-answer as one, and grow the same tree in another order (`ltr.trees.rounds`). `best_first` is given its questions as functions, which compiled
-code calls by address: each is compiled once, on its own.
+answer as one, and grow the same tree in another order (`ltr.trees.rounds`). `best_first` is given its questions by the addresses
+of kernels: each is compiled once, on its own.
 """
 
 from collections.abc import Callable
