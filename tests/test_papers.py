@@ -205,13 +205,16 @@ def test_climbs_are_read_from_what_the_training_says():
     taken = "best epoch 3 of 200; polished, map 0.4853 → 0.4898 in 18 steps: optimum; validation 0.35 → 0.36: taken"
     left = "polished, map 0.4853 → 0.4854 in 1 step: not (2 of 459 fresh directions rise); validation 0.35 → 0.34: left"
     run = run_of(net=(0.4, []), **{"net-polished": (0.5, [])})
-    run["rankers"]["net-polished"]["remarks"] = [taken, left]
+    run["rankers"]["net-polished"] |= {"remarks": [taken, left], "chosen": ["", ""]}
     run["optimality"] = [{"ranker": "net", "rising": 7, "directions": 459}]
     runs = Runs({"x": run})
     (row,) = donmez2009.climbs(runs)[2:]
     cells = ["x: net", "7 of 459", "18, 1", "1 optimum, 1 not", "+0.0000", "1 of 2", ".4000 (.0100)", ".5000 (.0100)"]
     assert row == f"| {' | '.join(cells)} |"
     assert donmez2009.climbed(runs) == ("holds in part", "1 of 2 climbs end at an optimum; validation queries take 1 of them")
+    run["rankers"]["net-polished"]["remarks"] = [taken, "best epoch 3 of 200"]
+    with pytest.raises(ValueError, match="net-polished: 1 of 2 folds say nothing of a climb"):
+        donmez2009.climbs(runs)
 
 
 def test_optima_are_counted_and_nothing_certain_is_inconclusive():

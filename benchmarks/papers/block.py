@@ -40,9 +40,11 @@ def whence(runs: Runs, of_training: int | None = None) -> str:
     parts = []
     for (of_data, size), found in alike.items():
         titles, of_seeds = zip(*found, strict=True)
-        notes = [f"{name}: {note}" for name, one in of_seeds[0]["rankers"].items() for note in one["at an end"]]
+        notes = dict.fromkeys(
+            f"{name}: {note}" for run in of_seeds for name, one in run["rankers"].items() for note in one["at an end"]
+        )
         cells = [cell for run in of_seeds for cell in run["cells"]]
-        ends = at_ends(cells) if cells else notes
+        ends = at_ends(cells) if cells else list(notes)
         told_ends = f"; at the end of its grid: {', '.join(ends)}" if ends else ""
         ids = ", ".join(f"`{run['run'][:8]}`" for run in of_seeds)
         several = len(of_seeds) > 1

@@ -336,12 +336,18 @@ POLISHED = "-polished"
 
 
 def climbs_of(run: Entry) -> dict[str, list[tuple[str, str, float, bool]]]:
-    """Of each ranker that was polished, fold by fold: steps, verdict, what validation gains, and whether it was taken."""
+    """Of each ranker that was polished, fold by fold: steps, verdict, what validation gains, and whether it was taken.
+
+    Raises:
+        ValueError: for a fold that says nothing of a climb.
+    """
     found = {}
     for name, one in run["rankers"].items():
         if name.endswith(POLISHED):
-            said = [CLIMB.search(remark) for remark in one["remarks"]]
-            found[name] = [(m[1], m[2], float(m[4]) - float(m[3]), m[5] == "taken") for m in said if m]
+            said = [m for remark in one["remarks"] if (m := CLIMB.search(remark))]
+            if len(said) < len(one["chosen"]):
+                raise ValueError(f"{name}: {len(one['chosen']) - len(said)} of {len(one['chosen'])} folds say nothing of a climb")
+            found[name] = [(m[1], m[2], float(m[4]) - float(m[3]), m[5] == "taken") for m in said]
     return found
 
 
