@@ -1,4 +1,5 @@
-"""The end of a run on the terminal: models × measures with standard errors, marks and verdicts, and where to look further."""
+"""What commands print: at the end of a run models × measures with standard errors, marks and verdicts, and tables of comparisons, explanations,
+click models and interleavings."""
 
 import math
 from collections.abc import Sequence

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from flows import make_state_folder
@@ -125,8 +126,8 @@ def correct(given: argparse.Namespace) -> int:
     with working("measuring"):
         from pathlib import Path
 
-        import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
-        from tasks.config.fuse import fuse_config, named_runs
+        from ltr.metrics.conventions import PRESETS
+        from tasks.config.fuse import named_runs
         from tasks.config.reading import override_all, parse
         from tasks.evidence.machine_labels import corrected_runs
         from tasks.records import ConfigError, printable
@@ -136,10 +137,10 @@ def correct(given: argparse.Namespace) -> int:
                 raise ConfigError(f"correct: --set {key}: it reads only {' and '.join(known)}; ranks come from the run's scores")
         if not 0 < given.level < 1:
             raise ConfigError(f"correct: --level {given.level:g}; between 0 and 1, such as 0.95")
-        runs = named_runs(given.runs, fewest=1, command="correct")
-        written = fuse_config(runs, given.people, "ndcg_10", 3)
+        files = {name: [Path(path)] for name, path in named_runs(given.runs, "correct").items()}
+        written = {"data": {"generate": {}}, "conventions": asdict(PRESETS["trec"].conventions)}
         override_all(written, given.set)
-        rules, files = parse(written, "correct").core_conventions, {name: [Path(path)] for name, path in runs.items()}
+        rules = parse(written, "correct").core_conventions
         found = corrected_runs(files, [Path(given.people)], [Path(given.machine)], given.measure, rules, given.level)
     for one in found:
         print(printable(one.text()), file=words_of(given))

@@ -132,11 +132,11 @@ def fuse(given: argparse.Namespace) -> int:
         from pathlib import Path
 
         import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
-        from tasks.config.fuse import fuse_config, named_runs
+        from tasks.config.fuse import fuse_config, fused_runs
         from tasks.config.reading import override_all, parse
         from tasks.data.query_features import read_query_features
 
-        runs = named_runs(given.runs)
+        runs = fused_runs(given.runs)
         about = read_query_features([Path(given.queries)]) if given.queries else None
         by = () if about is None else about.columns[1:]
         asked = fuse_config(runs, given.qrels, given.measure, given.folds, given.queries, by)

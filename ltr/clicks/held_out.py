@@ -72,8 +72,8 @@ def foretell(models: Mapping[str, ClickModel], pages: Pages, session: Ints) -> l
 def surprises(probability: Floats, pages: Pages) -> Floats:
     """−log of how likely what happened to each result was, ``float64 [results]``, in nats; `probability` is that of a click."""
     seen = np.where(pages.click, probability, 1 - probability)
-    bits: Floats = -np.log(np.maximum(seen, LEAST))
-    return bits
+    nats: Floats = -np.log(np.maximum(seen, LEAST))
+    return nats
 
 
 def perplexities(probability: Floats, pages: Pages) -> Floats:

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 
 from ltr.clicks.click_model import mean_error, sums
 from ltr.kernels.kernel import Array, Floats, Ints
-from ltr.metrics.significance import interval_of_equals, p_of_equals
+from ltr.metrics.significance import holm, interval_of_equals, p_of_equals
 
 METHODS = ("team-draft", "balanced", "probabilistic")
 """Ways to interleave."""
@@ -302,12 +302,7 @@ def duels(preference: Floats, level: float = 0.95, whose: Ints | None = None) ->
             exact = independent == n and np.isin(own, (-1, 0, 1)).all()
             p = float(stats.binomtest(wins, wins + losses).pvalue if exact else 2 * stats.t.sf(abs(mean) / error, independent - 1))
         found.append((a, b, wins, losses, n - wins - losses, mean, error, low, high, p))
-    by_p = sorted(range(len(found)), key=lambda j: found[j][-1])
-    holm, largest = [1.0] * len(found), 0.0
-    for place, j in enumerate(by_p):
-        largest = max(largest, min(1.0, found[j][-1] * (len(found) - place)))
-        holm[j] = largest
-    return [Duel(*one, corrected) for one, corrected in zip(found, holm, strict=True)]
+    return [Duel(*one, float(corrected)) for one, corrected in zip(found, holm([one[-1] for one in found]), strict=True)]
 
 
 def sessions_needed(preference: float, ties: float = 0.5, power: float = 0.8, level: float = 0.95, rankers: int = 2) -> int:

@@ -6,12 +6,13 @@ form is taken over the whole list that the system returned for a query, whicheve
 """
 
 from collections.abc import Collection
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 Form = Literal["score", "rank", "min-max", "z-score", "borda"]
+FORMS: tuple[Form, ...] = get_args(Form)
 """The score; 1, 2, …; (s − min)/(max − min); (s − mean)/deviation; (n − rank + 1)/n."""
 NORMALISED: tuple[Form, ...] = ("min-max", "z-score", "borda")
 """Forms that are a number of documents too that a run does not have."""

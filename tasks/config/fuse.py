@@ -1,17 +1,16 @@
 """The configuration behind ``lambdaflow fuse``: some systems' runs, every way to make one ranking of them, and tests against the best run."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ltr.data.runs import Form
+from ltr.data.runs import FORMS
 from ltr.metrics.conventions import PRESETS
 from tasks.config.section import Written
 from tasks.records import ConfigError
 
-FORMS: tuple[Form, ...] = ("score", "rank", "min-max", "z-score", "borda")
 WAYS: dict[str, Written] = {
     "rrf": {"kind": "fusion"},
     "combsum-min-max": {"kind": "fusion", "form": "min-max"},
@@ -29,21 +28,35 @@ BY_QUERY = "by-query"
 """The one that is added where something is known of queries."""
 
 
-def named_runs(given: Sequence[str], fewest: int = 2, command: str = "fuse") -> dict[str, str]:
-    """Paths by name: of ``NAME=FILE`` the name, of ``FILE`` that of the file without its suffix; `command`: in whose words they are refused.
+def named_runs(given: Sequence[str], command: str, taken: Collection[str] = ()) -> dict[str, str]:
+    """Paths by name: of ``NAME=FILE`` the name, of ``FILE`` that of the file without its suffix.
+
+    Args:
+        command: in whose words they are refused.
+        taken: names that no run may have.
 
     Raises:
-        ConfigError: for fewer runs than the fewest, two of one name, or one that a ranker of `WAYS` has.
+        ConfigError: for two runs of one name, or one that is taken.
     """
     runs: dict[str, str] = {}
     for one in given:
         name, named, path = one.partition("=")
         if not named:
             name, path = re.sub(r"[^\w. -]", "-", Path(one).stem, flags=re.ASCII).lstrip("."), one
-        if name in runs or name in WAYS or name == BY_QUERY:
+        if name in runs or name in taken:
             raise ConfigError(f"{command}: {one}: the name {name!r} is taken; write NAME=FILE to name it otherwise")
         runs[name] = path
-    if len(runs) < fewest:
+    return runs
+
+
+def fused_runs(given: Sequence[str]) -> dict[str, str]:
+    """`named_runs` beside which the rankers of `WAYS` have their names.
+
+    Raises:
+        ConfigError: for fewer than two too.
+    """
+    runs = named_runs(given, "fuse", (*WAYS, BY_QUERY))
+    if len(runs) < 2:
         raise ConfigError(f"fuse: {len(runs)} run; two or more are fused")
     return runs
 

@@ -80,18 +80,6 @@ def parse(written: Mapping[str, Any], where: str = "configuration") -> RunConfig
         raise _explain(error, where, tuple(map(str, rankers)) if isinstance(rankers, Mapping) else ()) from None
 
 
-def parse_data(written: Mapping[str, Any], where: str) -> Data:
-    """The section ``data`` of plain values.
-
-    Raises:
-        ConfigError: as `parse`.
-    """
-    try:
-        return Data.model_validate(written)
-    except ValidationError as error:
-        raise _explain(error, where) from None
-
-
 def parse_click_log(path: str | Path, model: str | None, overrides: Iterable[str], of_label: Sequence[str] = ()) -> ClickLog:
     """The click log `path`, with the label of a click model where one is named; `overrides` are ``key=value``, with or without ``data.clicks.`` in front:
     of the columns, and of what a label is made of those that the caller reads, `of_label`.

@@ -20,7 +20,7 @@ FEWEST, SAMPLE = 30, 20_000
 """Documents that a correlation needs, and at most looks at."""
 _ROWS = 1 << 16
 """That are looked at together, where all would fill the memory."""
-LARGEST_LABEL = 30
+VANISHING_LABEL = 30
 """2^label − 1 of larger labels leaves nothing of the others in a sum."""
 FORMULA = re.compile(rb"[=+@\t\r]|-(?![\d.]+$)")
 Say = Callable[[Level, str], None]
@@ -55,11 +55,11 @@ def findings(
         say("error", "no document anywhere has a label above 0: there is nothing to learn or to measure")
     else:
         say(*_relevance(queries, rules.threshold))
-    if rules.gain == "exp2" and (labels > LARGEST_LABEL).any():
-        where = _query_of(queries, int(np.flatnonzero(labels > LARGEST_LABEL)[0]))
+    if rules.gain == "exp2" and (labels > VANISHING_LABEL).any():
+        where = _query_of(queries, int(np.flatnonzero(labels > VANISHING_LABEL)[0]))
         say(
             "error",
-            f"label {np.nanmax(labels):g} (query {where}): 2^label − 1 overflows above {LARGEST_LABEL}; rescale the labels or set conventions.gain: linear",
+            f"label {np.nanmax(labels):g} (query {where}): above {VANISHING_LABEL}, gains of 2^label − 1 leave nothing of those of small labels; rescale the labels or set conventions.gain: linear",
         )
     single = int((sizes == 1).sum())
     if single:

@@ -162,11 +162,6 @@ def asked_for(config: RunConfig) -> list[Evidence]:
     return sorted(asked, key=lambda evidence: evidence.last)
 
 
-def evidence_of(config: RunConfig, kind: type[Evidence]) -> Evidence | None:
-    """The evidence of one kind that a configuration asks for, None where it does not."""
-    return next((section for section in asked_for(config) if isinstance(section, kind)), None)
-
-
 def require_pairs(
     key: str, measures: Sequence[str], role: str, names: Sequence[str], rules: ltr.Conventions, least: int = 2
 ) -> None:

@@ -62,11 +62,6 @@ class Agreement:
     largest_difference: float
     reordered: int
 
-    @property
-    def same_ranking(self) -> bool:
-        """Whether no query is ranked differently."""
-        return self.reordered == 0
-
 
 def form_of(ranker: ltr.Ranker) -> str:
     """The form that formats tell rankers apart by (`ltr.Ranker.export_form`), or the kind of a ranker that has none."""

@@ -6,13 +6,12 @@ measured; another one, of which nothing is known, by the mean of all folds' mode
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import polars as pl
 
 import ltr
-from ltr.data.runs import Form, column_of
+from ltr.data.runs import FORMS, Form, column_of
 from ltr.metrics.evaluation import NOT_RANKED
 from tasks.data.files import located
 from tasks.data.pool import with_query_features
@@ -58,7 +57,7 @@ def retrieved(runs: Mapping[str, pl.DataFrame], names: Sequence[str], about: pl.
     of queries."""
     table = pl.concat([run.select(PAIR) for run in runs.values()]).unique().sort(PAIR)
     for name, run in runs.items():
-        forms: list[Form] = [form for form in get_args(Form) if column_of(form, name) in names]
+        forms: list[Form] = [form for form in FORMS if column_of(form, name) in names]
         table = with_run(table, run, name, forms) if forms else table
     table = table if about is None else with_query_features(table, about)[0]
     return table.select(*PAIR, *names)

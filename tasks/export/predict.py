@@ -4,7 +4,6 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import polars as pl
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 import ltr
 from ltr.data import letor
 from ltr.data.arrays import rows_of
-from ltr.data.runs import Form, column_of
+from ltr.data.runs import FORMS, Form, column_of
 from ltr.metrics.evaluation import NOT_RANKED
 from ltr.rankers.base import UndefinedScoreError
 from tasks.config.data_section import Data
@@ -38,7 +37,6 @@ from tasks.store.state import require_output, written_whole
 
 ROWS = 100_000
 """Of a table and of a text that are read at a time."""
-FORMS: tuple[Form, ...] = get_args(Form)
 """Of a run's scores."""
 FORMATS = (".parquet", ".csv", ".tsv", ".trec")
 

@@ -1,4 +1,4 @@
-"""The only room that knows MLflow: one parent run, a child for each cell, the best cell's numbers on the parent.
+"""A run in MLflow: one parent run, a child for each cell, the best cell's numbers on the parent.
 
 Runs are found again by tags (`RUN_KEY` on the parent, `CELL_KEY` on a child), so a command that is run again continues where it
 was: finished children are left alone, half-made ones are made anew, nothing appears twice. Curves go in one batch, models as

@@ -20,9 +20,8 @@ from flows.pipeline import run
 from flows.sweep import choose
 from ltr.linear.least_squares import LeastSquares
 from tasks.config.reading import parse
-from tasks.evidence.guarantee import Guarantee, Guarantees
+from tasks.evidence.guarantee import Guarantees
 from tasks.evidence.optimality import Certificates
-from tasks.evidence.protocol import evidence_of
 from tasks.evidence.refit import Refit, Refitted
 from tasks.evidence.significance import compare_stored, scorecards
 from tasks.records import DataError, ExpectationError
@@ -571,7 +570,7 @@ def test_what_may_stand_on_what():
         parse({"data": data, "rankers": {"a": swept, "a 2": swept, "b": {"kind": "average", "on": ["a", "a 2"], "best": 2}}})
     stacked = {"a": trees, "b": trees, "s": {"kind": "lambdarank", "on": ["a", "b"]}}
     config = parse({"data": data, "rankers": stacked, "guarantee": {"baseline": "a"}})
-    assert evidence_of(config, Guarantee).guaranteed(config) == ["b"]
+    assert config.guarantee.guaranteed(config) == ["b"]
     with pytest.raises(ValueError, match="guarantee: 's' is chosen on half of the validation queries"):
         parse({"data": data, "rankers": stacked, "guarantee": {"baseline": "a", "rankers": ["s"]}})
 

@@ -2,7 +2,7 @@
 
 from tasks.config.reading import parse
 from tasks.evidence import Champion, Guarantee, Segments
-from tasks.evidence.protocol import Evidence, Found, Gathering, asked_for, evidence_of, render
+from tasks.evidence.protocol import Evidence, Found, Gathering, asked_for, render
 from tasks.records import Cell, CellResult, Fold, Trained
 
 RANKERS = {"a": {"kind": "ranksvm"}, "b": {"kind": "least_squares"}}
@@ -17,8 +17,6 @@ class Silent(Found):
 
 def test_what_changes_the_model_in_use_comes_last():
     assert [type(evidence) for evidence in asked_for(CONFIG)] == [Guarantee, Segments, Champion]
-    assert evidence_of(CONFIG, Segments) is CONFIG.segments
-    assert evidence_of(parse({"data": {"files": "x"}}), Segments) is None
 
 
 def test_found_evidence_adds_nothing_by_itself(tmp_path):

@@ -9,7 +9,6 @@ import pytest
 import ltr
 from tasks.config.ranker_section import read_ranker
 from tasks.config.reading import parse
-from tasks.evidence.protocol import evidence_of
 from tasks.evidence.refit import Refit, Refitted, all_queries, as_long_as, best_point, most_taken, on_every_fold, refit_cell
 from tasks.records import Cell, CellResult, ConfigError, DataError, Fold, Trained, point_title
 from tasks.store.cells import CellFolder, CurveFile, write_record
@@ -30,7 +29,7 @@ def test_refitting_is_asked_for_in_a_configuration_too():
         "data": {"files": "a.csv"},
         "rankers": {"ridge": {"kind": "least_squares"}, "mix": {"kind": "lambdarank", "on": ["ridge"]}},
     }
-    assert evidence_of(parse(written | {"refit": True}), Refit) == Refit()
+    assert parse(written | {"refit": True}).refit == Refit()
     for refit, said in (
         ({"rankers": ["mix"]}, "'mix' learns from the scores of others"),
         ({"rankers": ["x"]}, "no ranker 'x'"),
@@ -57,7 +56,7 @@ def test_pages_and_judged_queries_of_files_are_not_trained_on_together(workplace
     )
     rankers = {"plain": {"kind": "lambdamart"}, "ipw": {"kind": "lambdamart", "unbiased": "ipw"}}
     config = parse({"data": {"files": "a.csv"}, "rankers": rankers, "refit": {"rankers": ["plain"]}})
-    refit = evidence_of(config, Refit)
+    refit = config.refit
     refit.check_data(config, (Fold(train, train, train),))
     graded, clicked = (
         keep_queries(replace(shown, labels=labels)) for labels in (shown.labels * 2, (shown.labels > 0).astype(float))
