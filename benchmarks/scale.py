@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import ltr
 from benchmarks.results import Table
-from ltr.data.queries import row_digests
+from ltr.data.digests import row_digests
 
 FEATURES, DOCUMENTS, TREES = 136, 125, 5
 

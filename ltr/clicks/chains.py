@@ -22,6 +22,7 @@ from numba import njit
 from ltr.clicks.ascent import ascend
 from ltr.clicks.click_model import STEADY, ClickModel, Settings, drawn_to, draws, no_draws, sums, within
 from ltr.clicks.pages import DEEPEST, Pages
+from ltr.data.offsets import offsets_from_sizes
 from ltr.kernels.kernel import Array, Bools, Floats, Ints
 
 ONE = 2.0**30
@@ -144,7 +145,7 @@ def _to_first_click(pages: Pages) -> Pages:
     """Each page down to its first click."""
     before: Ints = np.cumsum(pages.click) - pages.click
     kept: Bools = before == np.repeat(before[pages.offsets[:-1]], np.diff(pages.offsets))
-    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.add.reduceat(kept, pages.offsets[:-1], dtype=np.int64))))
+    offsets = offsets_from_sizes(np.add.reduceat(kept, pages.offsets[:-1], dtype=np.int64))
     return Pages(offsets, pages.pair[kept], pages.rank[kept], pages.click[kept], pages.query)
 
 

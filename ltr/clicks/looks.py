@@ -24,6 +24,7 @@ from numba import njit
 from ltr.clicks.ascent import MARGIN
 from ltr.clicks.click_model import STEADY, ClickModel, Settings, drawn_to, draws, no_draws, sums, within
 from ltr.clicks.pages import DEEPEST, Pages
+from ltr.data.offsets import group_of_rows
 from ltr.data.propensities import propensities, ties
 from ltr.kernels.kernel import Array, Bools, Floats, Ints
 
@@ -87,7 +88,7 @@ class _Cells:
     @property
     def pair(self) -> Ints:
         """Of each distinct result, its pair."""
-        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+        return group_of_rows(self.starts)
 
     @property
     def pair_numbers(self) -> Ints:

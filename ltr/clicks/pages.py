@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ltr.data.offsets import group_of_rows, offsets_from_sizes
 from ltr.kernels.kernel import Array, Bools, Ints
 
 DEEPEST = 100
@@ -77,7 +78,7 @@ class Pages:
 
     def of_page(self) -> Ints:
         """Which page each result is of, ``int64 [results]``."""
-        return np.repeat(np.arange(self.n_pages), np.diff(self.offsets))
+        return group_of_rows(self.offsets)
 
     def clicked(self, click: Bools) -> "Pages":
         """The same pages with other clicks."""
@@ -92,5 +93,5 @@ class Pages:
         if not kept.any():
             raise ValueError("no page is left")
         rows = np.repeat(kept, np.diff(self.offsets))
-        offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.diff(self.offsets)[kept])))
+        offsets = offsets_from_sizes(np.diff(self.offsets)[kept])
         return Pages(offsets, self.pair[rows], self.rank[rows], self.click[rows], self.query)

@@ -17,7 +17,9 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
-from ltr.data.queries import LARGEST_WHOLE, mix
+from ltr.data.digests import mix
+from ltr.data.offsets import offsets_from_sizes
+from ltr.data.queries import LARGEST_WHOLE
 
 _POWERS = np.array([10.0**k for k in range(23)])
 _PIECE = 1 << 18
@@ -89,7 +91,7 @@ def parse(text: NDArray[np.uint8], first_feature: int = 1) -> Lines:
     n_rows = int(counts.sum())
     if n_rows == 0:
         raise ValueError("no document in it")
-    first_rows = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
+    first_rows = offsets_from_sizes(counts)
     features = np.zeros((n_rows, min(max(int(widths.max()), 0), _WIDEST)), np.float32)
     labels = np.empty(n_rows)
     keys = np.zeros(n_rows, np.uint64)

@@ -16,22 +16,18 @@ from hashlib import sha256
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 from numpy.typing import NDArray
 
 from ltr.data.arrays import array_of, ids_of, shown, taken_for_sizes
+from ltr.data.digests import GOLDEN, mix, row_digests
 from ltr.data.masked import unmasked
 from ltr.data.named import Named
-from ltr.data.sparse import SparseFeatures, dense_blocks, is_sparse, parts_of, sparse_features, stacked, widened
+from ltr.data.offsets import group_of_rows, offsets_from_sizes
+from ltr.data.sparse import SparseFeatures, dense_blocks, is_sparse, sparse_features, stacked, widened
 
 LARGEST_WHOLE = 1 << 24
 """Whole numbers up to here are what they are in float32."""
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-_HALF = np.uint64(32)
-_NAN_BITS = np.uint64(np.float32(np.nan).view(np.uint32))
-_SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
-_MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
-
 WEIGHTS = "from 1e-15 to 1e15"
 """What a weight may be: the gradients of a query, times its weight and a document's, neither vanish nor overflow."""
 
@@ -168,6 +164,11 @@ class Queries(Named):
         return len(self.labels)
 
     @property
+    def of_query(self) -> NDArray[np.int64]:
+        """Which query each document is of, ``int64 [documents]``."""
+        return group_of_rows(self.offsets)
+
+    @property
     def n_features(self) -> int:
         """Columns of `features`."""
         return int(self.features.shape[1])
@@ -278,26 +279,6 @@ def warn_of_lost_digits(array: NDArray[Any], name: str, level: int = 4) -> None:
             )
 
 
-def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Finalizer of splitmix64: every input bit reaches every output bit."""
-    values = (values ^ (values >> _SHIFTS[0])) * _MIX[0]
-    values = (values ^ (values >> _SHIFTS[1])) * _MIX[1]
-    return values ^ (values >> _SHIFTS[2])
-
-
-def chosen(keys: NDArray[np.uint64], share: float, seeds: tuple[int, ...]) -> NDArray[np.bool_]:
-    """A random share of the queries, ``bool [queries]``: each is drawn by its own key and the seeds, whatever the others are."""
-    (salt,) = np.random.SeedSequence(seeds).generate_state(1, np.uint64)
-    return mix(keys ^ salt) < np.uint64(share * 2.0**53) << np.uint64(11)
-
-
-def drawn_parts(keys: NDArray[np.uint64], n: int, seeds: tuple[int, ...]) -> NDArray[np.int64]:
-    """Which of `n` random parts each query is in, ``int64 [queries]`` from 0, drawn as `chosen` draws."""
-    (salt,) = np.random.SeedSequence(seeds).generate_state(1, np.uint64)
-    parts = (mix(keys ^ salt) >> np.uint64(11)) * np.uint64(n) >> np.uint64(53)
-    return parts.astype(np.int64)
-
-
 def _keys_of(queries: Queries) -> NDArray[np.uint64]:
     """Digests of the features of each query's documents. Of queries with equal ones the second and later have their number mixed in, in
     the order of a digest of all else that they hold, so that keys differ and do not depend on the order of the queries."""
@@ -306,11 +287,11 @@ def _keys_of(queries: Queries) -> NDArray[np.uint64]:
     order = np.argsort(keys, kind="stable")
     firsts = np.flatnonzero(np.concatenate(([True], keys[order][1:] != keys[order][:-1])))
     if len(firsts) < len(keys):
-        held: NDArray[np.uint64] = np.add.reduceat(mix(rows + _label_digests(queries) * _MULTIPLIER), starts)
+        held: NDArray[np.uint64] = np.add.reduceat(mix(rows + _label_digests(queries) * GOLDEN), starts)
         order = np.lexsort((held if queries.weights is None else mix(held ^ queries.weights.view(np.uint64)), keys))
     number = np.empty(len(keys), np.uint64)
     number[order] = np.arange(len(keys)) - np.repeat(firsts, np.diff(np.append(firsts, len(keys))))
-    return mix(keys + number * _MULTIPLIER)
+    return mix(keys + number * GOLDEN)
 
 
 def _label_digests(queries: Queries) -> NDArray[np.uint64]:
@@ -325,67 +306,8 @@ def _label_digests(queries: Queries) -> NDArray[np.uint64]:
     finer = np.flatnonzero(((rounded != held) & ~np.isnan(held)).any(axis=1))
     for values in (held[finer] + 0.0).T:
         bits = np.where(np.isnan(values), np.nan, values).view(np.uint64)
-        digests[finer] = mix(digests[finer] * _MULTIPLIER + bits)
+        digests[finer] = mix(digests[finer] * GOLDEN + bits)
     return digests
-
-
-def row_digests(features: NDArray[np.float32]) -> NDArray[np.uint64]:
-    """64-bit digest of each row of ``features [documents, features]``; 0 equals -0, all NaN are equal. Sparse rows have those of dense ones."""
-    digests = np.empty(features.shape[0], np.uint64)
-    if is_sparse(features):
-        _digest_sparse_rows(*parts_of(features), features.shape[1], digests)
-    else:
-        _digest_rows(np.ascontiguousarray(features, np.float32), digests)
-    return mix(digests)
-
-
-@njit(cache=True)
-def _mixed_in(digest: np.uint64, x: np.float32) -> np.uint64:
-    bits = np.uint64(np.float32(x + np.float32(0)).view(np.uint32)) if x == x else _NAN_BITS
-    digest = np.uint64((digest ^ bits) * _MULTIPLIER)
-    return digest ^ (digest >> _HALF)
-
-
-@njit(cache=True, parallel=True)
-def _digest_rows(features: NDArray[np.float32], digests: NDArray[np.uint64]) -> None:
-    for four in prange((len(features) + 3) // 4):
-        _digest_four(features[4 * four : 4 * four + 4], digests[4 * four : 4 * four + 4])
-
-
-@njit(cache=True)
-def _digest_four(features: NDArray[np.float32], digests: NDArray[np.uint64]) -> None:
-    """Four rows at a time: each digest waits for its own last multiplication only, so that the four overlap."""
-    last = len(features) - 1
-    a = b = c = d = _MULTIPLIER
-    for f in range(features.shape[1]):
-        a = _mixed_in(a, features[0, f])
-        b = _mixed_in(b, features[min(1, last), f])
-        c = _mixed_in(c, features[min(2, last), f])
-        d = _mixed_in(d, features[last, f])
-    digests[0], digests[min(1, last)], digests[min(2, last)], digests[last] = a, b, c, d
-
-
-@njit(cache=True, parallel=True)
-def _digest_sparse_rows(
-    starts: NDArray[np.int64],
-    columns: NDArray[np.int32],
-    values: NDArray[np.float32],
-    n_features: int,
-    digests: NDArray[np.uint64],
-) -> None:
-    """`_digest_rows` of rows of which four at a time are dense."""
-    n, pieces = len(digests), 64
-    for piece in prange(pieces):
-        rows = np.zeros((4, n_features), np.float32)
-        for first in range(4 * (piece * ((n + 3) // 4) // pieces), min(4 * ((piece + 1) * ((n + 3) // 4) // pieces), n), 4):
-            last = min(first + 4, n)
-            for row in range(first, last):
-                for k in range(starts[row], starts[row + 1]):
-                    rows[row - first, columns[k]] = values[k]
-            _digest_four(rows[: last - first], digests[first:last])
-            for row in range(first, last):
-                for k in range(starts[row], starts[row + 1]):
-                    rows[row - first, columns[k]] = 0.0
 
 
 def _rows(queries: Queries, rows: NDArray[np.intp]) -> dict[str, Any]:
@@ -404,10 +326,6 @@ def _queries(queries: Queries, selected: NDArray[Any]) -> dict[str, Any]:
     arrays = {name: getattr(queries, name) for name in ("keys", "ids", "weights")}
     known = {name: values[selected] for name, values in queries.attributes.items()}
     return {"attributes": known, **{name: None if array is None else array[selected] for name, array in arrays.items()}}
-
-
-def _starts(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
 
 
 def canonical_order(queries: Queries) -> NDArray[np.intp] | None:
@@ -441,7 +359,7 @@ def reordered(queries: Queries, order: NDArray[np.intp] | None) -> Queries:
         queries,
         **_rows(queries, order),
         **_queries(queries, by_key),
-        offsets=_starts(np.diff(queries.offsets)[by_key]),
+        offsets=offsets_from_sizes(np.diff(queries.offsets)[by_key]),
     )
 
 
@@ -476,7 +394,7 @@ def select(queries: Queries, selected: NDArray[np.intp]) -> Queries:
         queries,
         **_rows(queries, np.concatenate(spans) if spans else np.empty(0, np.intp)),
         **_queries(queries, selected),
-        offsets=_starts(np.diff(queries.offsets)[selected]),
+        offsets=offsets_from_sizes(np.diff(queries.offsets)[selected]),
     )
 
 
@@ -488,7 +406,7 @@ def keep(queries: Queries, documents: NDArray[np.bool_]) -> Queries:
         queries,
         **_rows(queries, np.flatnonzero(documents)),
         **_queries(queries, alive),
-        offsets=_starts(sizes[alive]),
+        offsets=offsets_from_sizes(sizes[alive]),
     )
 
 
@@ -514,12 +432,12 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
         present = [array for array in arrays if array is not None]
         return np.concatenate(present) if len(present) == len(arrays) else None
 
-    before = _starts(np.array([part.n_documents for part in parts]))
+    before = offsets_from_sizes(np.array([part.n_documents for part in parts]))
     return canonical(
         Queries(
             features=stacked([widen(part, widest.names).features for part in parts]),
             labels=np.concatenate([part.labels for part in parts]),
-            offsets=_starts(np.concatenate([np.diff(part.offsets) for part in parts])),
+            offsets=offsets_from_sizes(np.concatenate([np.diff(part.offsets) for part in parts])),
             keys=keys,
             sources={name: np.concatenate([part.sources[name] for part in parts]) for name in widest.sources},
             position=np.concatenate([part.position + start for part, start in zip(parts, before, strict=False)]),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr.data.offsets import group_of_rows
 from ltr.data.queries import Queries
 from ltr.kernels.kernel import Floats, Ints
 from ltr.metrics.conventions import Conventions
@@ -113,7 +114,7 @@ def look(
 
 def ranks(scores: Floats, offsets: Ints) -> Ints:
     """Rank of each document within its query, from 1, ``int64 [documents]``; equal scores in the order given."""
-    of_query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    of_query = group_of_rows(offsets)
     order = np.lexsort((np.arange(len(scores)), -scores, of_query))
     found = np.empty(len(scores), np.int64)
     found[order] = np.arange(len(scores)) - offsets[of_query] + 1

@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ltr.data.digests import GOLDEN, mix, salt_of
 from ltr.data.named import Named
-from ltr.data.queries import Queries, canonical, mix
+from ltr.data.queries import Queries, canonical
 from ltr.kernels.kernel import Floats, Ints
 from ltr.metrics.measure import Measure
 from ltr.metrics.significance import interval_of_equals
@@ -154,8 +155,6 @@ def _same_within_queries(queries: Queries, names: Sequence[str]) -> bool:
 
 def _shuffle(queries: Queries, seeds: tuple[int, ...]) -> Ints:
     """Rows of every query in random order, ``int64 [documents]``: a query's own by its key and the seeds."""
-    (salt,) = np.random.SeedSequence(seeds).generate_state(1, np.uint64)
-    sizes = np.diff(queries.offsets)
-    of_query = np.repeat(np.arange(len(sizes)), sizes)
-    place = (np.arange(len(of_query)) - np.repeat(queries.offsets[:-1], sizes)).astype(np.uint64)
-    return np.lexsort((mix(mix(queries.keys ^ salt)[of_query] + place * _STEP), of_query))
+    of_query = queries.of_query
+    place = (np.arange(len(of_query)) - queries.offsets[of_query]).astype(np.uint64)
+    return np.lexsort((mix(mix(queries.keys ^ salt_of(seeds))[of_query] + place * GOLDEN), of_query))

@@ -24,6 +24,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numba import njit, prange
 
+from ltr.data.offsets import offsets_from_sizes
 from ltr.data.queries import Queries, canonical
 from ltr.kernels.kernel import Floats, Floats32, Ints, Ints32
 from ltr.linear.linear_ranker import Cost, LinearRanker, Watch, minimise, products, standardised
@@ -121,7 +122,7 @@ def _sampled(
 
 def sampled_cost(loss: str, sample: Sample, n_documents: int, scaled: bool = False) -> Cost:
     """The cost of `loss` over a sample as a function of all documents' scores; `scaled`: φ over n⁺n⁻."""
-    starts = np.concatenate(([0], np.cumsum(sample.sizes)))
+    starts = offsets_from_sizes(sample.sizes)
     scales = 1.0 / sample.pairs if scaled else np.ones(len(sample.queries))
     values = np.empty(len(sample.queries))
 
@@ -189,7 +190,7 @@ def closed_cost(loss: str, queries: Queries, labels: Floats, scaled: bool = Fals
     both = [rows for rows in spans if (labels[rows] == 1).any() and (labels[rows] == 0).any()]
     goods = np.array([(labels[rows] == 1).sum() for rows in both], np.int64)
     ordered = [np.concatenate((rows[labels[rows] == 1], rows[labels[rows] == 0])) for rows in both]
-    starts = np.concatenate(([0], np.cumsum([len(rows) for rows in ordered])))
+    starts = offsets_from_sizes([len(rows) for rows in ordered])
     flat, values = np.concatenate(ordered), np.empty(len(both))
 
     def cost(scores: Floats) -> tuple[float, Floats]:

@@ -133,7 +133,7 @@ def _hessian(features: Floats32, scores: Floats, offsets: Ints, lower: Ints, par
 def _by_label(queries: Queries) -> tuple[NDArray[np.intp], Ints, Ints]:
     """Rows of the judged documents of queries with two labels, by query and falling label; offsets of these queries; and for each
     document the position of the first of its query with a lower label."""
-    of_query = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
+    of_query = queries.of_query
     order = np.lexsort((-queries.labels, of_query))
     order = order[~np.isnan(queries.labels[order])]
     different = np.flatnonzero((np.diff(queries.labels[order]) != 0) & (np.diff(of_query[order]) == 0))

@@ -19,15 +19,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numba import njit, prange
 
+from ltr.data.digests import GOLDEN, mix_one, salt_of
+from ltr.data.offsets import offsets_from_sizes
 from ltr.data.queries import Queries
 from ltr.kernels.kernel import Floats, Ints, Ints32, Words
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.evaluation import evaluate
 from ltr.metrics.measure import Measure
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
-_SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11))
+_ELEVEN = np.uint64(11)
 _STATES = 11
 """Restart states of a skewed choice: from the best ranking to the worst in tenths."""
 
@@ -77,12 +77,8 @@ def binary_labels(queries: Queries, source: str) -> Floats:
 @njit(cache=True)
 def _drawn(state: Words) -> float:
     """The next uniform number in [0, 1) of a splitmix64 stream."""
-    state[0] += _GOLDEN
-    x = state[0]
-    x = (x ^ (x >> _SHIFTS[0])) * _MIX[0]
-    x = (x ^ (x >> _SHIFTS[1])) * _MIX[1]
-    x ^= x >> _SHIFTS[2]
-    return np.float64(x >> _SHIFTS[3]) / 9007199254740992.0
+    state[0] += GOLDEN
+    return np.float64(mix_one(state[0]) >> _ELEVEN) / 9007199254740992.0
 
 
 @njit(cache=True)
@@ -242,7 +238,7 @@ def draw(
     samples, begin, skew = walk.samples, walk.begin, walk.skew
     measure, kept, orders, goods = _prepared(queries, measure)
     sizes = np.array([len(order) for order in orders], np.int64)
-    cells = np.concatenate(([0], np.cumsum(sizes * samples)))
+    cells = offsets_from_sizes(sizes * samples)
     weights = np.ones((len(kept), _STATES))
     if begin is not None:
         weights[:, : round(begin * (_STATES - 1))] = 0.0
@@ -251,10 +247,9 @@ def draw(
             losses = _losses(queries, measure, rows, _restarts(len(rows), good), conventions)
             weights[q] = np.cumsum(np.exp(skew * losses - (skew * losses).max()))
         weights /= weights[:, -1:]
-    (salt,) = np.random.SeedSequence((seed, 7)).generate_state(1, np.uint64)
     counts = np.empty(int(cells[-1]), np.int32)
     _walks(
-        queries.keys[kept] ^ salt,
+        queries.keys[kept] ^ salt_of((seed, 7)),
         goods,
         sizes,
         cells[:-1],
@@ -325,9 +320,9 @@ def gathered(
         [_losses(queries, measure, rows, table, conventions) for rows, table in zip(places, tables, strict=True)]
     )
     sizes = np.array([len(rows) for rows in places], np.int64)
-    cells = np.concatenate(([0], np.cumsum([table.size for table in tables])))
+    cells = offsets_from_sizes([table.size for table in tables])
     return Sample(
-        kept, np.concatenate(places), sizes, np.array(starts, np.int64), cells.astype(np.int64),
+        kept, np.concatenate(places), sizes, np.array(starts, np.int64), cells,
         np.concatenate([table.ravel() for table in tables]), losses, pairs.astype(np.float64),
     )  # fmt: skip
 

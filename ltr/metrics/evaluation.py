@@ -15,6 +15,7 @@ from numba import njit, prange, types
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.data.arrays import floats_of, ids_of, ints_of, offsets_of
+from ltr.data.offsets import offsets_from_sizes
 from ltr.kernels.kernel import (
     F8_1D,
     F8_2D,
@@ -230,8 +231,7 @@ def _of_source(
     """Measures that read one label source."""
     if conventions.unlabelled == "condensed":
         judged = ~np.isnan(labels)
-        counts = np.concatenate(([0], np.cumsum(judged)))
-        labels, scores, offsets = labels[judged], scores[judged], counts[offsets]
+        labels, scores, offsets = labels[judged], scores[judged], offsets_from_sizes(judged)[offsets]
         position = None if position is None else np.asarray(position)[judged]
         documents = None if documents is None else documents[judged]
     sizes = np.diff(offsets)
@@ -262,7 +262,7 @@ def _of_source(
 def has_judgment(labels: Floats, offsets: Ints) -> Bools:
     """Whether somebody judged a document of the query, ``bool [queries]``."""
     missing = np.isnan(labels)
-    before = np.append(0, np.cumsum(~missing))[offsets] if missing.any() else offsets
+    before = offsets_from_sizes(~missing)[offsets] if missing.any() else offsets
     judged: Bools = np.diff(before) > 0
     return judged
 

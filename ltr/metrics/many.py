@@ -7,6 +7,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from ltr.data.offsets import group_of_rows, offsets_from_sizes
 from ltr.data.queries import Queries
 from ltr.kernels.kernel import F8_1D, I1, I8, Address, Floats, Ints, Kernel, address, record_type
 from ltr.kernels.ranking import by_score
@@ -83,10 +84,10 @@ class Judged:
     ) -> Self:
         """The judgments ``float64 [documents]`` of queries; `position` and `documents` rank equal scores where the conventions say so."""
         judged = ~np.isnan(labels) if conventions.unlabelled == "condensed" else np.ones(len(labels), np.bool_)
-        of_query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        of_query = group_of_rows(offsets)
         breaker = tie_breaker(conventions.ties, labels, position, documents)
         order = np.lexsort((breaker, of_query)) if len(breaker) else np.arange(len(labels))
-        rows, counted = order[judged[order]], np.concatenate(([0], np.cumsum(judged)))[offsets]
+        rows, counted = order[judged[order]], offsets_from_sizes(judged)[offsets]
         curve, cutoff = curve_of(measure, max(int(np.diff(counted).max(initial=0)), 1), conventions)
         gains, value = steady(measure, gains_of(measure, labels[rows], conventions), counted, curve)
         factor = query_factors(measure, np.diff(counted), has_judgment(labels[rows], counted), conventions)

@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit, prange, types
 
 from ltr.data.arrays import scores_of
+from ltr.data.offsets import group_of_rows
 from ltr.data.queries import Queries
 from ltr.kernels.kernel import F8_1D, I8, I8_1D, Address, Floats, Ints, Kernel, address, ready
 from ltr.kernels.ranking import by_score
@@ -111,7 +112,7 @@ def _of_term(queries: Queries, term: Term, scores: Floats, conventions: Conventi
 def _pairs_within(offsets: Ints, groups: Ints) -> int:
     """Pairs of documents of one query and of different groups; group −1 is left out."""
     kept = groups >= 0
-    query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))[kept]
+    query = group_of_rows(offsets)[kept]
     sizes = np.bincount(query, minlength=len(offsets) - 1).astype(object)
     alike = np.unique(np.stack((query, groups[kept])), axis=1, return_counts=True)[1].astype(object)
     return int((sizes * sizes).sum() - (alike * alike).sum()) // 2

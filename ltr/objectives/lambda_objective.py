@@ -455,7 +455,7 @@ class Objective:
                 raise ValueError(f"{term.measure} does not weigh gains; ndcg, jk_ndcg, linear_ndcg and cndcg do")
         if len(self.terms) > 1:
             raise ValueError(f"gains are weighed in an objective of one term, and this one has {len(self.terms)}")
-        weighed, of_query = gains * factors, np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        weighed, of_query = gains * factors, self.queries.of_query
         held = np.nan_to_num(weighed[0])
         falling = held[np.lexsort((-held, of_query))]
         ranks = np.arange(len(falling)) - offsets[of_query]

@@ -17,7 +17,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ltr.data.arrays import plain_number
-from ltr.data.queries import Queries, canonical, chosen, select
+from ltr.data.digests import chosen
+from ltr.data.queries import Queries, canonical, select
 from ltr.kernels.kernel import Floats, Floats32, Ints
 from ltr.metrics.measure import Measure
 from ltr.objectives.unbiased import Unbiased

@@ -159,7 +159,7 @@ class PageMean:
         self.queries = replace(queries, **labels)
         sizes = np.diff(queries.offsets)
         curve, _ = curve_of(read, int(sizes.max(initial=1)), conventions)
-        page = np.repeat(np.arange(queries.n_queries), sizes)
+        page = queries.of_query
         falling = gains[np.lexsort((-gains, page))]
         self.ideals = np.bincount(page, falling * curve[np.arange(len(page)) - queries.offsets[page]], queries.n_queries)
         if not self.ideals.any():

@@ -13,7 +13,8 @@ import numpy as np
 from ltr.clicks import scored_looks
 from ltr.clicks.off_policy import reordered
 from ltr.clicks.pages import Pages
-from ltr.data.queries import Queries, canonical, chosen
+from ltr.data.digests import chosen
+from ltr.data.queries import Queries, canonical
 from ltr.kernels.kernel import Bools, Floats, Ints, Words
 from ltr.metrics.measure import Measure
 from ltr.metrics.significance import Comparison, holm, paired_t
@@ -44,7 +45,7 @@ class PageVerdict:
     def __init__(self, queries: Queries, how: Unbiased, term: Term, looks: Floats) -> None:
         self.queries = canonical(queries)
         place = how.shown_at(self.queries, term)
-        page = np.repeat(np.arange(queries.n_queries), np.diff(self.queries.offsets))
+        page = self.queries.of_query
         order = np.lexsort((place, page))
         self._order = order[place[order] >= 0]
         place, page = place[self._order], page[self._order]

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from ltr.data.arrays import rows_of
 from ltr.data.letor import key_of
 from ltr.data.masked import unmasked
+from ltr.data.offsets import offsets_from_sizes
 from ltr.data.queries import FarValueError, Queries, as_float32, warn_of_lost_digits
 from ltr.data.sparse import is_sparse, require_places, sparse_features
 from ltr.kernels.kernel import Floats, Floats32, Ints
@@ -175,7 +176,7 @@ class Reading:
                 sizes = sizes.astype(np.int64)
             if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 1).any() or (sizes > n).any() or sizes.sum() != n:
                 raise ValueError(f"group: sizes of the queries, whole numbers from 1 that sum to {n}, the rows of X")
-            return Queries(features, labels, np.append(0, np.cumsum(sizes)), names=given or self.names)
+            return Queries(features, labels, offsets_from_sizes(sizes), names=given or self.names)
         of_rows = column if qid is None else qid
         assert of_rows is not None
         of_row, ids = _by_appearance(of_rows, n)
@@ -183,7 +184,7 @@ class Reading:
         return Queries(
             features=features[order],
             labels=labels[order],
-            offsets=np.append(0, np.cumsum(np.bincount(of_row))),
+            offsets=offsets_from_sizes(np.bincount(of_row)),
             keys=np.array([key_of(query) for query in ids], np.uint64),
             position=order,
             names=given or self.names,

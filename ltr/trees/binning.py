@@ -17,6 +17,7 @@ import numba
 import numpy as np
 from numba import njit, prange
 
+from ltr.data.offsets import offsets_from_sizes
 from ltr.data.queries import LARGEST_WHOLE
 from ltr.kernels.kernel import Bools, Bytes, Floats32, Ints
 
@@ -131,7 +132,7 @@ def _copy_columns(features: Floats32, first: int, columns: Floats32) -> None:
 
 def joined(columns: list[Floats32], categorical: Bools | None = None) -> Bins:
     """The bins of features that have these edges."""
-    starts = np.concatenate(([0], np.cumsum([len(c) for c in columns]))).astype(np.int64)
+    starts = offsets_from_sizes([len(c) for c in columns])
     of_categories = np.zeros(len(columns), np.bool_) if categorical is None else categorical
     return Bins(np.concatenate(columns) if columns else np.empty(0, np.float32), starts, of_categories)
 

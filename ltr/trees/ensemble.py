@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit, prange, types
 
+from ltr.data.offsets import offsets_from_sizes
 from ltr.data.sparse import SparseFeatures, dense_columns, is_sparse
 from ltr.kernels.kernel import (
     F4_1D,
@@ -359,9 +360,7 @@ def join(trees: list[Trees]) -> Trees:
     """One ensemble of the trees of many, in order."""
 
     def starts(parts: list[Ints]) -> Ints:
-        return np.concatenate(
-            (np.zeros(1, np.int64), np.cumsum(np.concatenate([np.diff(p) for p in parts] or [np.empty(0, np.int64)])))
-        )
+        return offsets_from_sizes(np.concatenate([np.diff(p) for p in parts] or [np.empty(0, np.int64)]))
 
     def flat(name: str) -> Array:
         return np.concatenate([getattr(t, name) for t in trees] or [np.empty(0, _KINDS[name])])

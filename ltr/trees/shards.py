@@ -19,8 +19,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ltr.data.digests import chosen
 from ltr.data.plain_function import PlainFunction
-from ltr.data.queries import Queries, canonical_order, chosen, reordered, without_features
+from ltr.data.queries import Queries, canonical_order, reordered, without_features
 from ltr.data.sparse import is_sparse
 from ltr.kernels.kernel import Bools, Floats, Floats32, Ints, Words
 from ltr.kernels.machines import ALONE, Machines

@@ -65,7 +65,7 @@ def _learned(sets: list[Queries], asked: Calibrate) -> Confusion:
     first = np.cumsum([0, *(queries.n_queries for queries in sets)])
     people = [queries.sources[asked.people][has] for queries, has in zip(sets, known, strict=True)]
     machine = [queries.labels[has] for queries, has in zip(sets, known, strict=True)]
-    query = [start + _query(queries)[has] for start, queries, has in zip(first, sets, known, strict=False)]
+    query = [start + queries.of_query[has] for start, queries, has in zip(first, sets, known, strict=False)]
     attributes = {
         name: np.concatenate([_attribute(queries, name)[has] for queries, has in zip(sets, known, strict=True)])
         for name in asked.by
@@ -73,17 +73,12 @@ def _learned(sets: list[Queries], asked: Calibrate) -> Confusion:
     return calibrate(np.concatenate(people), np.concatenate(machine), attributes, np.concatenate(query))
 
 
-def _query(queries: Queries) -> NDArray[np.int64]:
-    """The number of each document's query, ``int64 [documents]``."""
-    return np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
-
-
 def _attribute(queries: Queries, name: str) -> NDArray[np.str_]:
     """An attribute of each document's query, or the query itself, ``str [documents]``."""
     if name != "query":
-        return queries.attributes[name][_query(queries)]
+        return queries.attributes[name][queries.of_query]
     known = queries.keys.astype(np.str_) if queries.ids is None else np.char.decode(queries.ids, "utf-8", "backslashreplace")
-    return known[_query(queries)]
+    return known[queries.of_query]
 
 
 def _with_people(queries: Queries, asked: Calibrate, of_people: pl.DataFrame | None, label: str) -> Queries:
@@ -93,7 +88,7 @@ def _with_people(queries: Queries, asked: Calibrate, of_people: pl.DataFrame | N
     if queries.documents is None or queries.ids is None:
         raise DataError(f"{label}: data.calibrate.judgments are joined by query and document id, and the documents have no id")
     known = pl.DataFrame({
-        "query": np.char.decode(queries.ids, "utf-8", "backslashreplace")[_query(queries)],
+        "query": np.char.decode(queries.ids, "utf-8", "backslashreplace")[queries.of_query],
         "document": np.char.decode(queries.documents, "utf-8", "backslashreplace"),
     })  # fmt: skip
     joined = known.join(of_people, on=PAIR, how="left", maintain_order="left")["label"].clip(lower_bound=0)

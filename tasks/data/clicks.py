@@ -207,7 +207,7 @@ def attach(queries: Queries, table: pl.DataFrame, name: str = "click", label: st
 def _eligible_pairs(queries: Queries, clicks: NDArray[np.float64]) -> int:
     """Documents of a group (query, label) with non-zero clicks pair up unless their clicks are equal: counts of counts."""
     clicked = clicks > 0
-    of_query = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))[clicked]
+    of_query = queries.of_query[clicked]
     groups = np.column_stack((of_query, queries.labels[clicked]))
     _, group_sizes = np.unique(groups, axis=0, return_counts=True)
     _, equal_sizes = np.unique(np.column_stack((groups, clicks[clicked])), axis=0, return_counts=True)

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from ltr.data.queries import Queries, concatenate, in_order, mix, select, widen
+from ltr.data.digests import mix
+from ltr.data.queries import Queries, concatenate, in_order, select, widen
 from tasks.config.data_section import Data
 from tasks.data.check import leaking_features
 from tasks.data.ingest import without

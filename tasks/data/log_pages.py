@@ -7,7 +7,8 @@ import numpy as np
 import polars as pl
 
 from ltr.clicks.pages import DEEPEST, Pages
-from ltr.data.queries import chosen, drawn_parts
+from ltr.data.digests import chosen, drawn_parts
+from ltr.data.offsets import offsets_from_sizes
 from ltr.kernels.kernel import Bools, Ints, Words
 from tasks.config.click_labels import ClickLog
 from tasks.data.click_log import implausible, open_log
@@ -151,7 +152,7 @@ def _numbered(pages: pl.DataFrame, notes: tuple[str, ...]) -> LogPages:
     digests = b"".join(blake2b(name.encode(), digest_size=8).digest() for name in sessions)
     return LogPages(
         Pages(
-            np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes))),
+            offsets_from_sizes(sizes),
             pair.cast(pl.Int64).to_numpy(),
             rows["rank"].to_numpy(),
             rows["clicked"].to_numpy(),

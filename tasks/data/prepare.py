@@ -102,7 +102,7 @@ def in_conflict(queries: Queries, content: NDArray[np.uint64]) -> NDArray[np.boo
 
 def alike(queries: Queries, content: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Documents ordered so that those of one query and one content stand together, and where each such group starts."""
-    of_query = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
+    of_query = queries.of_query
     order = np.lexsort((content, of_query))
     new = (np.diff(of_query[order], prepend=-1) != 0) | np.append(True, content[order][1:] != content[order][:-1])
     return order, np.flatnonzero(new)

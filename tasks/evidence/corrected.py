@@ -12,7 +12,7 @@ from pydantic import Field
 
 import ltr
 from ltr.data.queries import Queries
-from ltr.kernels.kernel import Floats, Ints
+from ltr.kernels.kernel import Floats
 from ltr.metrics.evaluation import tie_breaker
 from ltr.metrics.prediction_powered import NEEDED
 from tasks.config.run_config import RunConfig, register_evidence
@@ -123,7 +123,7 @@ def _counts(trained: Trained, test: Queries, curve: Callable[[Floats], Floats], 
     """What each test document's gain counts in a ranker's measure, ``float64 [documents]``: `curve` at its rank, the mean over those of equal
     scores where these are tied, 0 at no rank. In the order of `test`; the data of a ranker upon others are those of the fold in another."""
     queries = open_queries(trained.cell.data.test)
-    scores, query = scores_of(ltr.load(CellFolder.of(trained.result.key).model), queries), _query(queries)
+    scores, query = scores_of(ltr.load(CellFolder.of(trained.result.key).model), queries), queries.of_query
     breaker = tie_breaker(ties, queries.labels, queries.position, queries.documents)
     order = np.lexsort((*([breaker] if len(breaker) else []), -scores, query))
     sorted_scores, sorted_query = scores[order], query[order]
@@ -135,9 +135,5 @@ def _counts(trained: Trained, test: Queries, curve: Callable[[Floats], Floats], 
     counts = np.empty(len(scores))
     counts[order] = np.where(np.isfinite(sorted_scores), own, 0.0)
     found = np.empty(len(scores))
-    found[np.lexsort((test.position, _query(test)))] = counts[np.lexsort((queries.position, query))]
+    found[np.lexsort((test.position, test.of_query))] = counts[np.lexsort((queries.position, query))]
     return found
-
-
-def _query(queries: Queries) -> Ints:
-    return np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))

@@ -223,7 +223,7 @@ def _plain(values: NDArray[Any]) -> list[Any]:
 def _lost(seen: Looks, train: Queries, n: int) -> pl.DataFrame:
     """The hardest pushed documents, a `LostCause` a row."""
     rows = seen.lost_causes(n)
-    of_query = np.repeat(np.arange(train.n_queries), np.diff(train.offsets))[rows]
+    of_query = train.of_query[rows]
     ids = train.ids[of_query] if train.ids is not None else np.array([f"{key:016x}".encode() for key in train.keys[of_query]])
     documents = (
         train.documents[rows] if train.documents is not None else np.array([str(p + 1).encode() for p in train.position[rows]])

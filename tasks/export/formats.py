@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import ltr
+from ltr.data.offsets import group_of_rows
 from ltr.trees import dumps, formats
 from ltr.trees.ensemble import Trees
 from tasks.export.elastic import elastic_body, with_extractors
@@ -164,8 +165,7 @@ def verify(
     except Exception as error:  # Each reader has errors of its own.
         raise DataError(f"{path}: {to}'s reader does not score it: {str(error).splitlines()[0]}") from None
     ours = ranker.predict(features)
-    starts = np.array([0, len(ours)]) if offsets is None else offsets
-    query = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    query = group_of_rows(np.array([0, len(ours)]) if offsets is None else offsets)
     differs = np.lexsort((-ours, query)) != np.lexsort((-theirs, query))
     differences = np.where(np.isnan(ours) & np.isnan(theirs), 0.0, np.nan_to_num(np.abs(ours - theirs), nan=np.inf))
     return Agreement(len(ours), float(differences.max(initial=0.0)), len(np.unique(query[differs])))

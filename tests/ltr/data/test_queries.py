@@ -15,7 +15,6 @@ from ltr.data.queries import (
     in_order,
     keep,
     reordered,
-    row_digests,
     select,
     widen,
     without_features,
@@ -62,13 +61,6 @@ def test_default_keys_come_from_the_content_of_a_query():
     bare = Queries(queries.features, queries.labels, queries.offsets)
     other = shuffled(replace(queries, keys=bare.keys), seed=3)
     assert set(Queries(other.features, other.labels, other.offsets).keys.tolist()) == set(bare.keys.tolist())
-
-
-def test_row_digests_join_zeros_and_nans_and_part_the_rest():
-    rows = np.array([[0.0, np.nan], [-0.0, -np.nan], [0.0, 1.0], [1.0, 0.0]], np.float32)
-    digests = row_digests(rows)
-    assert digests[0] == digests[1]
-    assert len(set(digests.tolist())) == 3
 
 
 @pytest.mark.parametrize(

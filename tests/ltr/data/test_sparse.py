@@ -5,7 +5,8 @@ import pytest
 from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix
 
 import ltr
-from ltr.data.queries import canonical, concatenate, in_order, keep, row_digests, select
+from ltr.data.digests import row_digests
+from ltr.data.queries import canonical, concatenate, in_order, keep, select
 from ltr.data.sparse import dense_blocks, dense_columns, sparse_features
 
 

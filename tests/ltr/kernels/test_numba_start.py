@@ -38,7 +38,8 @@ binding.parse_bitcode = lambda code: parsed.append(1) or parse(code)
 binding.ModuleRef._dispose = lambda self: freed.append(1) or close(self)
 
 import ltr
-from ltr.data.queries import row_digests, _digest_four
+from ltr.data.digests import row_digests
+from ltr.data.digests import _digest_four
 
 rows = np.arange(6, dtype=np.float32).reshape(3, 2)
 digests = row_digests(rows)
@@ -53,7 +54,7 @@ def in_fours(rows):
     _digest_four(rows, digests)
     return digests
 
-from ltr.data.queries import mix
+from ltr.data.digests import mix
 print(len(compiled), (mix(in_fours(rows)) == digests).all(), rtsys.library is rtsys.library, len(compiled))
 """
 
@@ -71,6 +72,6 @@ def test_scipys_linear_algebra_is_imported_for_kernels_that_call_it():
 
 @pytest.mark.skipif(not JIT, reason="nothing is compiled")
 def test_kernels_from_the_cache_are_run_without_compiling_and_compiled_on():
-    printed("from ltr.data.queries import row_digests; import numpy; row_digests(numpy.ones((3, 2), numpy.float32))")
+    printed("from ltr.data.digests import row_digests; import numpy; row_digests(numpy.ones((3, 2), numpy.float32))")
     assert printed(FROM_CACHE) == ["0", "True", "0", "True", "True", "1"]
     assert printed(FROM_CACHE, "ask for it") == ["0", "True", "True", "1"], "nobody compiles anything, and it is there"

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import ltr
-from ltr.data.queries import canonical, chosen, select
+from ltr.data.digests import chosen
+from ltr.data.queries import canonical, select
 from ltr.rankers.average import AS_THEY_ARE
 from ltr.rankers.column import Column
 from tests.conftest import make_queries
