@@ -25,7 +25,7 @@ from tasks.training.scoring import scores_of
 
 TEMPLATE = """<h2>As people would judge</h2>
 <p>{{ found.measure }} on test queries with intervals at {{ level }}, from the labels of a machine and a random sample
-of people's; differences are from {{ found.rows[0].run }}.</p>
+of people's; differences are from {{ found.rows[0].run }}, with intervals that hold together for all pairs of rankers.</p>
 <table><tr><th>ranker</th><th>as people would</th><th>interval</th><th>people alone</th><th>interval</th><th>machine alone</th><th>settled</th></tr>
 {% for row in found.rows %}<tr><td>{{ row.run }}{{ ' − ' ~ row.against if row.against }}</td><td>{{ '%.4f' | format(row.found.value) }}</td>
 <td>{{ '%.4f … %.4f' | format(*row.found.interval) }}</td><td>{{ '%.4f' | format(row.found.people) }}</td>

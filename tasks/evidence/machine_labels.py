@@ -4,6 +4,7 @@ People's labels are taken to be a random sample of the pairs that the machine ju
 people judged because a system had them high are no such sample.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -100,7 +101,7 @@ def corrected_runs(
     conventions: Conventions,
     level: float = 0.95,
 ) -> list[CorrectedRun]:
-    """Every run's measure, and the difference of each from the best of them.
+    """`compared` runs.
 
     Args:
         runs: TREC runs by name; a document that the machine did not judge gains nothing, as in trec_eval.
@@ -135,6 +136,9 @@ def compared(
 ) -> list[CorrectedRun]:
     """Every ranking's measure, and the difference of each from the best of them.
 
+    Which one is the best is seen on the same labels, so that the intervals of differences are such that those of all pairs of rankings hold
+    together at the level (Bonferroni).
+
     Args:
         weights: what each document's gain counts in a ranking's measure, ``float64 [documents]``.
         people, machine: labels ``float64 [documents]``; of people NaN where they did not judge.
@@ -144,9 +148,9 @@ def compared(
     gains, true = gain(machine), np.where(np.isnan(people), np.nan, gain(np.nan_to_num(people)))
     found = [CorrectedRun(name, corrected(own, true, gains, machine, level)) for name, own in weights.items()]
     found.sort(key=lambda one: -one.found.value)
-    best = found[0].run
+    best, together = found[0].run, 1 - (1 - level) / max(math.comb(len(found), 2), 1)
     differences = [
-        CorrectedRun(one.run, corrected(weights[one.run] - weights[best], true, gains, machine, level), best) for one in found[1:]
+        CorrectedRun(one.run, corrected(weights[one.run] - weights[best], true, gains, machine, together), best) for one in found[1:]
     ]
     every = [*found, *differences]
     odd = next((one for one in every if one.found.chance * len(every) <= BY_CHANCE), None)

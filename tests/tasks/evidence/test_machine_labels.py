@@ -186,3 +186,27 @@ def test_differences_have_intervals_of_the_level_that_is_asked_for():
     w = {"a": np.where(rng.random(400) < 0.4, 0.01, 0), "b": np.where(rng.random(400) < 0.4, 0.01, 0)}
     wide, narrow = (compared(w, people, machine, ("dcg@10", ltr.Conventions()), level)[-1].found.interval for level in (0.95, 0.5))
     assert narrow[1] - narrow[0] < wide[1] - wide[0]
+
+
+def test_differences_from_the_best_hold_together():
+    """Of rankings of one quality the best of a sample is the best by chance."""
+    rng = np.random.default_rng(5)
+    people = rng.choice(4, size=3000, p=[0.5, 0.25, 0.15, 0.1]).astype(float)
+    machine = np.where(rng.random(3000) < 0.6, people, rng.integers(0, 4, 3000)).astype(float)
+
+    def settled(n):
+        wrong, levels = 0, set()
+        for _ in range(20):
+            weights = {f"r{k}": np.where(rng.random(3000) < 0.2, 1 / 60, 0.0) for k in range(n)}
+            judged = np.full(3000, np.nan)
+            sample = rng.choice(3000, 400, replace=False)
+            judged[sample] = people[sample]
+            rows = [one for one in compared(weights, judged, machine, ("dcg@10", ltr.Conventions(gain="linear")), 0.95) if one.against]
+            levels |= {one.found.level for one in rows}
+            wrong += any(one.settled and float((weights[one.run] - weights[one.against]) @ people) > 0 for one in rows)
+        return wrong, levels
+
+    assert settled(2)[1] == {0.95}
+    wrong, levels = settled(12)
+    assert levels == {1 - 0.05 / 66}
+    assert wrong <= 2
