@@ -43,6 +43,8 @@ def _error(mean: Mean) -> str:
     return f"±{'–' if mean.se is None else _short(mean.se)}"
 
 
+FEW_UNSEEN = 0.995
+"""Of places that a log shows: what it does not show beyond that is told with what it might hold."""
 MOST_COLUMNS = 9
 """With more measures they are the rows, and the rankers the columns."""
 WORDS = {"optimum": "green", "not": "red", "inconclusive": "yellow"}
@@ -254,7 +256,14 @@ def show_expected(found: Sequence[Expected], level: float, notes: Sequence[str],
         for e in one.estimates
         if e.clipped >= 0.005
     ]
-    for sentence in (*notes, *cut, *(text for one in found for text in (*one.notes, *one.refused))):
+    unseen = [
+        f"{one.ranker}, {e.estimator}: the log never shows {1 - e.supported:.1%} of its places, of those at rank {1 + e.unseen.index(max(e.unseen))} "
+        f"{max(e.unseen):.1%}; if none of these were clicked it would be {e.least:.4f}, if all were {e.most:.4f}, and no interval says which"
+        for one in found
+        for e in one.estimates
+        if e.supported < FEW_UNSEEN
+    ]
+    for sentence in (*notes, *cut, *unseen, *(text for one in found for text in (*one.notes, *one.refused))):
         console.print(_plain(sentence), highlight=False)
 
 

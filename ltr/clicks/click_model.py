@@ -143,17 +143,22 @@ def sums(where: Ints, values: Array, n: int) -> Floats:
     return np.bincount(where, values, n).astype(np.float64)
 
 
-def mean_error(parts: Floats, whose: Ints | None = None) -> tuple[float, int]:
+def mean_error(parts: Floats, whose: Ints | None = None) -> tuple[float, float]:
     """Standard error of the mean of parts ``[pages]``, and how many of them are independent: all, or those of different people (`whose`, a number
-    for each page), whose pages resemble each other (cluster-robust, Liang & Zeger 1986)."""
+    for each page), whose pages resemble each other.
+
+    The error is that of leaving out one person at a time (CR3: MacKinnon & White 1985), so that one with many pages does not seem to fit too
+    well, and people with unequal numbers of pages count as (Σn)² / Σn² with equal ones (Kish 1965; Carter, Schnepel & Steigerwald 2017).
+    """
     n = len(parts)
     if whose is None:
         return float(parts.std(ddof=1) / np.sqrt(n)), n
-    people, number = np.unique(whose, return_inverse=True)
+    people, number, pages = np.unique(whose, return_inverse=True, return_counts=True)
     if len(people) in (1, n):
         return (float("inf"), 1) if len(people) == 1 else mean_error(parts)
-    together = sums(number, parts - parts.mean(), len(people))
-    return float(np.sqrt((together**2).sum() * len(people) / (len(people) - 1)) / n), len(people)
+    without = sums(number, parts - parts.mean(), len(people)) / (1 - pages / n)
+    error = float(np.sqrt((without**2).sum() * (len(people) - 1) / len(people)) / n)
+    return error, n * n / float((pages * pages).sum())
 
 
 def within(probabilities: Floats) -> Floats:

@@ -297,10 +297,11 @@ def duels(preference: Floats, level: float = 0.95, whose: Ints | None = None) ->
         if error <= _ROUNDING * abs(mean):
             (low, high), p = interval_of_equals(mean, independent, level), p_of_equals(mean, independent)
         else:
-            width = float(stats.t.ppf(0.5 + level / 2, independent - 1)) * error
+            degrees = max(independent - 1, 1.0)
+            width = float(stats.t.ppf(0.5 + level / 2, degrees)) * error
             low, high = mean - width, mean + width
             exact = independent == n and np.isin(own, (-1, 0, 1)).all()
-            p = float(stats.binomtest(wins, wins + losses).pvalue if exact else 2 * stats.t.sf(abs(mean) / error, independent - 1))
+            p = float(stats.binomtest(wins, wins + losses).pvalue if exact else 2 * stats.t.sf(abs(mean) / error, degrees))
         found.append((a, b, wins, losses, n - wins - losses, mean, error, low, high, p))
     return [Duel(*one, float(corrected)) for one, corrected in zip(found, holm([one[-1] for one in found]), strict=True)]
 

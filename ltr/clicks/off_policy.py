@@ -76,6 +76,9 @@ class Estimate:
         sessions: effective number of pages behind the rank that has fewest, (Σw)² / Σw².
         supported: share of the traffic's places that the log shows.
         clipped: share of the weights' sum that clipping took.
+        unseen: share of each rank's places that the log never shows, from the first.
+        least, most: `value` if none of these places were clicked, and if all were; in between they are taken to draw what the others of their
+            rank do, by doubly robust what a click model says.
     """
 
     estimator: str
@@ -88,6 +91,9 @@ class Estimate:
     sessions: float
     supported: float
     clipped: float
+    unseen: tuple[float, ...]
+    least: float
+    most: float
 
 
 def new_ranks(scores: Floats, query: Ints, seed: int = 1) -> Ints:
@@ -330,8 +336,9 @@ def _deepest(models: Sequence[ClickModel]) -> int:
     return min(model.n_ranks for model in models)
 
 
-def _parts(table: _Table, rules: Rules, foretold: Floats | None) -> Floats:
-    """What each page contributes, ``float64 [pages]``: their mean is the estimate and their spread its error."""
+def _parts(table: _Table, rules: Rules, foretold: Floats | None) -> tuple[Floats, float]:
+    """What each page contributes, ``float64 [pages]``: their mean is the estimate and their spread its error. And how much of the mean is assumed of
+    places that the log never shows."""
     n, n_cells = len(table.query), int(table.cell.max()) + 1
     left = table.click if foretold is None else np.where(table.agrees, table.click - foretold, 0.0)
 
@@ -342,47 +349,52 @@ def _parts(table: _Table, rules: Rules, foretold: Floats | None) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
         of_cell = np.nan_to_num(by_cell(table.weight * left) / weights)
         of_page = np.nan_to_num(weights / pages_of)
-    parts = np.zeros(n)
+    parts, assumed = np.zeros(n), 0.0
     for k in range(rules.top):
         wanted, cell, weight = table.wanted[:, k], table.cell[:, k], table.weight[:, k]
+        unseen = wanted & (agreeing[cell] == 0)
         total = weight.sum()
         if not wanted.any():
             continue
         if foretold is not None:
             parts += np.where(wanted, foretold[:, k], 0.0)
+            assumed += foretold[unseen, k].sum()
         if total == 0:
             continue
         mean = (weight * left[:, k]).sum() / total
+        assumed += unseen.sum() * mean
         m = agreeing[cell]
         rest = np.where(m > 1, (left[:, k] - of_cell[cell]) * np.sqrt(m / np.maximum(m - 1, 1)), left[:, k] - mean)
         scale = wanted.sum() / total
         moved = of_page[cell] * (of_cell[cell] - mean) + np.where(table.agrees[:, k], weight * rest, 0.0)
         moved = np.where(wanted, moved * scale, 0.0)
         parts += np.where(wanted, mean, 0.0) + moved - moved.mean()
-    return parts
+    return parts, float(assumed / n)
 
 
 def _summed_up(
     estimator: str,
-    parts: Floats,
+    of_page: tuple[Floats, float],
     logged: Floats,
     table: _Table,
     rules: Rules,
     session: Ints | None,
     apart: tuple[Floats, Floats] | None,
 ) -> Estimate:
-    """`apart`: values and gains without each of some parts, where their spread is the error."""
+    """`of_page`: of `_parts`; `apart`: values and gains without each of some parts, where their spread is the error."""
     from scipy.special import stdtrit
 
+    parts, assumed = of_page
     cells = sums(table.cell.ravel(), table.agrees.ravel(), int(table.cell.max()) + 1) > 0
-    supported = float((table.wanted & cells[table.cell]).sum() / max(table.wanted.sum(), 1))
+    unseen = table.wanted & ~cells[table.cell]
+    supported = 1 - float(unseen.sum() / max(table.wanted.sum(), 1))
     if supported < rules.support:
         raise NoSupportError(
             f"{estimator}: the log shows {supported:.1%} of what the new ranker would show on the first {rules.top} ranks, and an estimate needs "
             f"{rules.support:.0%}: too many of its places were never seen"
         )
     error, independent = mean_error(parts, session)
-    if independent < 2:
+    if not np.isfinite(error):
         raise NoSupportError(f"{estimator}: all pages are of one session, and intervals are those over sessions, two or more")
     value, gains = float(parts.mean()), parts - logged
     weights = table.weight[:, table.wanted.any(axis=0)]
@@ -407,4 +419,7 @@ def _summed_up(
         effective,
         supported,
         max(0.0, table.clipped),
+        tuple((unseen.sum(axis=0) / np.maximum(table.wanted.sum(axis=0), 1)).tolist()),
+        value - assumed,
+        value - assumed + float(unseen.sum() / len(parts)),
     )

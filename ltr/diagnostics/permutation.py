@@ -21,7 +21,7 @@ from ltr.data.digests import GOLDEN, mix, salt_of
 from ltr.data.named import Named
 from ltr.data.queries import Queries, canonical
 from ltr.kernels.kernel import Floats, Ints
-from ltr.metrics.measure import Measure
+from ltr.metrics.measure import Measure, lowest_of
 from ltr.metrics.significance import interval_of_equals
 from ltr.rankers.base import Ranker, checked_features, with_features_of
 from ltr.rankers.parameters import SEED, whole
@@ -137,7 +137,7 @@ def permutation_importance(
     known = np.array([_same_within_queries(queries, group) for group in groups]) | (mixed_up & ~moved)
     for k in np.flatnonzero(~known & (by_query == by_query[:, :1]).all(axis=1)).tolist():
         low[k], high[k] = interval_of_equals(
-            float(loss[k]), by_query.shape[1], level, max(1.0, float(np.abs(before[defined]).max()))
+            float(loss[k]), by_query.shape[1], level, max(1.0, float(np.abs(before[defined]).max())) - lowest_of(read.key)
         )
     deviation = losses.mean(axis=2).std(axis=1, ddof=1) if repetitions > 1 else np.full(len(groups), np.nan)
     return PermutationImportance(

@@ -52,6 +52,7 @@ class Definition:
         whole: it is defined on whole rankings only and takes no cutoff.
         needs_cutoff: it is not defined without one.
         fewer_is_better: a lower value is a better one.
+        lowest: the lowest value that there can be.
         short_rules: which of `Conventions.short`'s rules change it on a query shorter than the cutoff.
     """
 
@@ -70,6 +71,7 @@ class Definition:
     needs_cutoff: bool = False
     fewer_is_better: bool = False
     short_rules: frozenset[str] = frozenset()
+    lowest: float = 0.0
 
 
 LARGEST_CUTOFF = 1_000_000_000
@@ -187,6 +189,12 @@ def fewer_is_better(key: str) -> bool:
     """Whether lower values are better, for a measure by its `Measure.key`; not of one that nobody registered."""
     name = _name_in(key)
     return name in MEASURES and MEASURES[name].fewer_is_better
+
+
+def lowest_of(key: str) -> float:
+    """The lowest value of a measure by its `Measure.key`, as far as it is registered: 0, but of Kendall's τ, which goes down to −1."""
+    name = _name_in(key)
+    return MEASURES[name].lowest if name in MEASURES else 0.0
 
 
 def gains_of(measure: Measure, labels: Floats, conventions: Conventions) -> Floats:

@@ -94,6 +94,7 @@ register(
         prepare=tau_prepare,
         row=errors_row,
         whole=True,
+        lowest=-1.0,
     )
 )
 register(

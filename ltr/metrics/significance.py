@@ -5,8 +5,8 @@ against 1.96 and 1.645, which is right for very many queries only: at n = 10 one
 bounds are Student's, so that a mark says what its p-value says. Beside it a randomisation test (Fisher's sign flips; Smucker et al. 2007),
 the bootstrap, Holm's correction for several comparisons, and non-inferiority ("tier one unharmed"), whose bounds hold for skewed differences
 of which many are 0 too, as far as the queries show it: of a loss that no query showed they know nothing. Differences that are all one number
-have no spread to hold their mean against: all of these then say what their number tells (`p_of_equals`, `interval_of_equals`). The same
-seed gives the same p.
+have no spread to hold their mean against: all of these but the randomisation test, whose p-value is small then however small the number, say what
+their number tells (`p_of_equals`, `interval_of_equals`). The same seed gives the same p.
 """
 
 from collections.abc import Sequence
@@ -42,10 +42,11 @@ _NO_SKEW = 1e-6
 """A skewness that corrects nothing, and that is not divided by."""
 
 
-def _most(challenger: ArrayLike, baseline: ArrayLike) -> float:
-    """How far two values of a query may lie apart where that was not seen: 1, or the largest value that either has, of measures such as `errors` and
-    `dcg` that go beyond 1."""
-    return max(1.0, *(float(np.nanmax(np.abs(np.asarray(side, np.float64)), initial=0.0)) for side in (challenger, baseline)))
+def _most(challenger: ArrayLike, baseline: ArrayLike, lowest: float) -> float:
+    """How far two values of a query may lie apart where that was not seen: from the lowest that there can be to 1, or to the largest value that
+    either has, of measures such as `errors` and `dcg` that go beyond 1."""
+    largest = (float(np.nanmax(np.abs(np.asarray(side, np.float64)), initial=0.0)) for side in (challenger, baseline))
+    return max(1.0, *largest) - lowest
 
 
 def differences(challenger: ArrayLike, baseline: ArrayLike) -> Floats:
@@ -79,9 +80,13 @@ def _beyond(t: float, degrees: float) -> float:
     return float(stdtr(degrees, -t))
 
 
-def paired_t(challenger: ArrayLike, baseline: ArrayLike) -> Comparison:
+def paired_t(challenger: ArrayLike, baseline: ArrayLike, lowest: float = 0.0) -> Comparison:
     """Paired t-test of per-query values ``[queries]``; where all differences are one number other than 0, but for rounding, the p-value is
-    `p_of_equals`."""
+    `p_of_equals`.
+
+    Args:
+        lowest: the lowest value that there can be (`ltr.metrics.measure.lowest_of`).
+    """
     paired = differences(challenger, baseline)
     n, mean = len(paired), float(paired.mean())
     if not paired.any():
@@ -89,18 +94,18 @@ def paired_t(challenger: ArrayLike, baseline: ArrayLike) -> Comparison:
     a, b = (np.abs(np.asarray(side, np.float64)) for side in (challenger, baseline))
     noise = _ROUNDING * (a + b)[~np.isnan(a + b)]
     if (np.abs(paired - mean) <= noise).all() and ((paired > 0).all() or (paired < 0).all()):
-        return Comparison(mean, 0.0, n, float(np.copysign(np.inf, mean)), p_of_equals(mean, n, _most(challenger, baseline)))
+        return Comparison(mean, 0.0, n, float(np.copysign(np.inf, mean)), p_of_equals(mean, n, _most(challenger, baseline, lowest)))
     error = float(paired.std(ddof=1) / np.sqrt(n))
     return Comparison(mean, error, n, mean / error, 2 * _beyond(abs(mean / error), n - 1))
 
 
-def p_of_equals(value: float, n: int, most: float = 1.0) -> float:
+def p_of_equals(value: float, n: float, most: float = 1.0) -> float:
     """Two-sided p-value that the mean is 0, where all of n values are one number, as `interval_of_equals` is of a level. Of wins alone, each 1,
     it is that of the sign test."""
     return min(1.0, 2 * _p_below_of_equals(abs(value), n, 0.0, most))
 
 
-def interval_of_equals(value: float, n: int, level: float, most: float = 1.0, signed: bool = True) -> tuple[float, float]:
+def interval_of_equals(value: float, n: float, level: float, most: float = 1.0, signed: bool = True) -> tuple[float, float]:
     """Of the mean, where all of n values are one number: a spread of 0 would be sure of it. The share of values that were not seen is as large
     as n draws may miss (Clopper and Pearson 1934), and they may lie as far from 0 as `most`, or the value itself, to either side; above it
     alone unless `signed`."""
@@ -108,14 +113,14 @@ def interval_of_equals(value: float, n: int, level: float, most: float = 1.0, si
     return low if signed else float((0.5 - level / 2) ** (1 / n) * value), high
 
 
-def _bound_of_equals(value: float, n: int, level: float, most: float) -> float:
+def _bound_of_equals(value: float, n: float, level: float, most: float) -> float:
     """What the mean is not below, at one-sided confidence `level`, where n values are all this one: with the share that they may have, at least,
     and the others as low as can be."""
     seen = (1 - level) ** (1 / n)
     return float(seen * value - (1 - seen) * max(most, abs(value)))
 
 
-def _p_below_of_equals(value: float, n: int, edge: float, most: float) -> float:
+def _p_below_of_equals(value: float, n: float, edge: float, most: float) -> float:
     """How likely n values are all this one where their mean is `edge` or less, at most."""
     if value <= edge:
         return 1.0
@@ -136,7 +141,7 @@ def randomisation(challenger: ArrayLike, baseline: ArrayLike, draws: int = 10_00
 
 
 def bootstrap(
-    challenger: ArrayLike, baseline: ArrayLike, level: float = 0.95, draws: int = 10_000, seed: int = 1
+    challenger: ArrayLike, baseline: ArrayLike, level: float = 0.95, draws: int = 10_000, seed: int = 1, lowest: float = 0.0
 ) -> tuple[float, float]:
     """Expanded percentile interval of the mean difference (Hesterberg 2015, section 5.3): the percentiles lie so far out that with normal
     differences it is as wide as Student's. Plain percentiles cover 85 % of 95 with five queries, 93 % with twenty. Each end is Student's where
@@ -149,7 +154,7 @@ def bootstrap(
     paired = differences(challenger, baseline)
     n, rng = len(paired), np.random.default_rng(seed)
     if tested.standard_error == 0:
-        return interval_of_equals(tested.difference, n, level, _most(challenger, baseline))
+        return interval_of_equals(tested.difference, n, level, _most(challenger, baseline, lowest))
     t = student_quantile((1 + level) / 2, n - 1)
     tail = ndtr(-np.sqrt(n / (n - 1)) * t)
     below, above = tested.difference - t * tested.standard_error, tested.difference + t * tested.standard_error
@@ -183,9 +188,14 @@ class NonInferiority:
     """Of a loss of `margin` or more; `holds` where it is below 1 − level. Where no query differs and the margin is 0, nothing is lost: 0."""
 
 
-def non_inferior(challenger: ArrayLike, baseline: ArrayLike, margin: float, level: float = 0.95) -> NonInferiority:
+def non_inferior(
+    challenger: ArrayLike, baseline: ArrayLike, margin: float, level: float = 0.95, lowest: float = 0.0
+) -> NonInferiority:
     """One-sided: the lower confidence bound of the mean difference lies above −margin. The bound is Student's, or Student's corrected for
     skewness where that is lower; where few queries differ it tells no more than how many may.
+
+    Args:
+        lowest: the lowest value that there can be (`ltr.metrics.measure.lowest_of`).
 
     Raises:
         ValueError: for a negative margin or a level outside (0, 1).
@@ -193,7 +203,7 @@ def non_inferior(challenger: ArrayLike, baseline: ArrayLike, margin: float, leve
     if not 0 <= margin < np.inf or not 0 < level < 1:
         raise ValueError(f"margin {margin} must not be negative and level {level} lie in (0, 1)")
     paired = differences(challenger, baseline)
-    most = _most(challenger, baseline)
+    most = _most(challenger, baseline, lowest)
     lower = _lower_bound(paired, level, most)
     if margin == 0 and not paired.any():
         return NonInferiority(True, 0.0, lower, margin, level, 0.0)
@@ -272,7 +282,11 @@ class Tier:
 
 
 def lexicographic(
-    challenger: Sequence[ArrayLike], baseline: Sequence[ArrayLike], margins: Sequence[float], level: float = 0.95
+    challenger: Sequence[ArrayLike],
+    baseline: Sequence[ArrayLike],
+    margins: Sequence[float],
+    level: float = 0.95,
+    lowest: Sequence[float] | None = None,
 ) -> tuple[list[Tier], str]:
     """The graded comparison of two models (S section 1), tier by tier, with margins in place of ties, which real means never have.
 
@@ -281,13 +295,14 @@ def lexicographic(
     Args:
         challenger, baseline: per-query values of each tier, the most important first.
         margins: of each tier; 0 for the last one leaves no room for equality there.
+        lowest: the lowest value that there can be on each tier (`ltr.metrics.measure.lowest_of`); left out, 0.
 
     Returns:
         The tiers, and what they amount to: ``better``, ``worse``, or ``open`` where the deciding tier shows neither.
     """
     tiers = []
-    for a, b, margin in zip(challenger, baseline, margins, strict=True):
-        paired, most = differences(a, b), _most(a, b)
+    for a, b, margin, least in zip(challenger, baseline, margins, lowest or [0.0] * len(margins), strict=True):
+        paired, most = differences(a, b), _most(a, b, least)
         lower, upper = _lower_bound(paired, level, most), -_lower_bound(-paired, level, most)
         if -margin < lower <= upper < margin or (margin == 0 and not paired.any()):
             verdict = "equal"

@@ -24,6 +24,8 @@ from ltr.rankers.verdict import NAIVE, Verdict
 
 SEED = 8
 """Of the halves of queries."""
+_ROUNDING = 1e-9
+"""Of a standard error: one query alone that differs is just one."""
 
 
 class PageVerdict:
@@ -88,7 +90,7 @@ class PageVerdict:
         likely, drawn = ({name: of(own) for name, own in scores.items()} for of in (self.likelihood, self.clicks))
         ahead, more = ({name: paired_t(values[name], values[NAIVE]) for name in ways} for values in (likely, drawn))
         ps = dict(zip(ways, holm([ahead[name].p_value for name in ways]).tolist(), strict=True))
-        better = [name for name in ways if ahead[name].z > 1 and more[name].difference > 0]
+        better = [name for name in ways if ahead[name].z > 1 + _ROUNDING and more[name].difference > 0]
         kept = max(better, key=lambda name: ahead[name].difference, default=NAIVE)
         first = max(better or ways, key=lambda name: ahead[name].difference)
         told = [_told(name, ahead[name], more[name], ps[name]) for name in (first, *(name for name in ways if name != first))]

@@ -14,6 +14,7 @@ from pydantic import Field
 
 import ltr
 from ltr.kernels.kernel import Floats
+from ltr.metrics.measure import lowest_of
 from ltr.metrics.significance import bootstrap, holm, interval_of_equals, paired_t, student_quantile
 from tasks.config.run_config import RunConfig, register_evidence
 from tasks.evidence.drawing import title_of
@@ -135,7 +136,8 @@ def against_single(values: Mapping[str, Floats], single: list[str], measure: str
     means = {name: float(np.nanmean(own)) for name, own in values.items()}
     best = max(single, key=lambda name: means[name])
     others = [name for name in values if name != best]
-    tests = {name: paired_t(values[name], values[best]) for name in others}
+    lowest = lowest_of(measure)
+    tests = {name: paired_t(values[name], values[best], lowest) for name in others}
     fused = [name for name in others if name not in single]
     corrected = dict(zip(fused, holm([tests[name].p_value for name in fused]).tolist(), strict=True))
     rows = []
@@ -143,7 +145,7 @@ def against_single(values: Mapping[str, Floats], single: list[str], measure: str
         defined = own[~np.isnan(own)]
         se = float(defined.std(ddof=1) / np.sqrt(len(defined)))
         interval = (
-            interval_of_equals(means[name], len(defined), level, max(1.0, means[name]), signed=False)
+            interval_of_equals(means[name], len(defined), level, max(1.0, means[name]), signed=lowest < 0)
             if (defined == defined[0]).all()
             else _interval(means[name], se, len(defined), level)
         )
@@ -154,7 +156,7 @@ def against_single(values: Mapping[str, Floats], single: list[str], measure: str
         between = (
             _interval(test.difference, test.standard_error, test.n_queries, level)
             if test.standard_error
-            else bootstrap(own, values[best], level)
+            else bootstrap(own, values[best], level, lowest=lowest)
         )
         p = test.p_value
         rows.append(Against(name, means[name], interval, len(defined), test.difference, between, p, corrected.get(name)))

@@ -20,6 +20,7 @@ from pydantic import Field
 import ltr
 from ltr.data.queries import Queries, in_order
 from ltr.metrics import significance
+from ltr.metrics.measure import lowest_of
 from tasks.config.ranker_section import read_conventions
 from tasks.config.run_config import RunConfig, register_evidence
 from tasks.data.tables import recoded
@@ -259,7 +260,7 @@ def _held_against(champion: "registry.Version", rule: Champion, challenger: Trai
             why = f"{version}: {measure.key} is defined on {both} of {number_of(n, 'test query')}, and a paired test needs 2"
             return replace(found, verdict="not comparable", why=why, promoted=False)
     margins = [rule.margin] * (len(measures) - 1) + [0.0]
-    tiers, verdict = significance.lexicographic(pairs[0], pairs[1], margins, rule.level)
+    tiers, verdict = significance.lexicographic(pairs[0], pairs[1], margins, rule.level, [lowest_of(m.key) for m in measures])
     why = f"{verdict} than {version}" if verdict != "open" else f"not shown to be better than {version}"
     why += f", which learned from, or was chosen on, {_all_of(known, queries)}: these are left out" if known else ""
     decided = next((k for k, tier in enumerate(tiers) if tier.verdict == "open"), None)

@@ -2,7 +2,8 @@
 
 By the population stability index Σ (p − q)·ln(p/q) over deciles of the older data (of labels that are few: over each of them), one more bin on each side of their range and one for
 missing values, as credit scoring has it (Siddiqi 2006): below 0.1 nothing, from 0.25 a shift. Shares are those of half a document more in every bin, so that
-an empty one counts and is not infinite.
+an empty one counts and is not infinite. Documents of a query resemble each other, and of few queries the index is large by chance: it is no shift
+below what chance makes of it once in a thousand times.
 """
 
 import json
@@ -17,6 +18,8 @@ from pydantic import TypeAdapter
 from ltr.data.queries import Queries
 
 SHIFTED = 0.25
+RARELY = 3.1
+"""Times its mean, which a distance by chance exceeds once in a thousand times: χ² of nine degrees of freedom over nine."""
 _BINS, _MOST_LABELS = 10, 50
 
 
@@ -57,12 +60,22 @@ class Profile:
 
 @dataclass(frozen=True)
 class Drift:
-    """How far one feature or label source has moved; the index is None where it is new or gone."""
+    """How far one feature or label source has moved; the index is None where it is new or gone.
+
+    Attributes:
+        by_chance: whether so few queries that have not moved come so far apart once in a thousand times or more.
+    """
 
     kind: Literal["features", "labels"]
     name: str
     index: float | None
     text: str
+    by_chance: bool = False
+
+    @property
+    def shifted(self) -> bool:
+        """Whether it has moved."""
+        return self.index is None or (self.index >= SHIFTED and not self.by_chance)
 
 
 def profile(queries: Queries) -> Profile:
@@ -82,23 +95,30 @@ def _labels(queries: Queries) -> dict[str, NDArray[Any]]:
 
 def drift(older: Profile, queries: Queries) -> tuple[Drift, ...]:
     """The index of every feature and label source that both have, the largest first, behind those that only one has."""
-    found = [*_moved("features", older.features, _features(queries)), *_moved("labels", older.labels, _labels(queries))]
+    found = [
+        *_moved("features", older.features, _features(queries), older, queries),
+        *_moved("labels", older.labels, _labels(queries), older, queries),
+    ]
     return tuple(sorted(found, key=lambda entry: -np.inf if entry.index is None else -entry.index))
 
 
-def _moved(kind: Literal["features", "labels"], known: dict[str, Bins], columns: dict[str, NDArray[Any]]) -> Iterable[Drift]:
+def _moved(
+    kind: Literal["features", "labels"], known: dict[str, Bins], columns: dict[str, NDArray[Any]], older: Profile, queries: Queries
+) -> Iterable[Drift]:
+    by_query = queries.of_query
     for name in (name for name in {**known, **columns} if (name in known) != (name in columns)):
         yield Drift(kind, name, None, f"{name} is {'new' if name in columns else 'gone'}")
     for name, values in columns.items():
         if name in known:
             edges, before = np.array(known[name].edges), np.array(known[name].counts)
-            index = _stability(before, np.array(_counted(values, edges).counts))
-            yield Drift(kind, name, index, f"{name}: stability index {index:.2f}")
+            index, distance = _apart(before, np.array(_counted(values, edges).counts))
+            by_chance = _by_chance(_places(values, edges), by_query) * (1 + queries.n_queries / older.queries)
+            yield Drift(kind, name, index, f"{name}: stability index {index:.2f}", distance < RARELY * by_chance)
 
 
 def shifted(found: Iterable[Drift]) -> list[str]:
     """What has moved, in words."""
-    return [entry.text for entry in found if entry.index is None or entry.index >= SHIFTED]
+    return [entry.text for entry in found if entry.shifted]
 
 
 def _edges(values: NDArray[Any]) -> NDArray[Any]:
@@ -119,11 +139,26 @@ def _with_ends(present: NDArray[Any], edges: NDArray[Any]) -> NDArray[Any]:
 
 
 def _counted(values: NDArray[Any], edges: NDArray[Any]) -> Bins:
-    missing = np.isnan(values)
-    counts = np.bincount(np.searchsorted(edges, values[~missing]), minlength=len(edges) + 1)
-    return Bins(edges.astype(float).tolist(), [*counts.tolist(), int(missing.sum())])
+    return Bins(edges.astype(float).tolist(), np.bincount(_places(values, edges), minlength=len(edges) + 2).tolist())
 
 
-def _stability(before: NDArray[Any], now: NDArray[Any]) -> float:
+def _places(values: NDArray[Any], edges: NDArray[Any]) -> NDArray[Any]:
+    """The bin of each document, the last one of those without a value."""
+    return np.where(np.isnan(values), len(edges) + 1, np.searchsorted(edges, values))
+
+
+def _by_chance(places: NDArray[Any], by_query: NDArray[Any]) -> float:
+    """What documents of other queries of the same kind make of the distance, on average: the variance of each bin's share over the share, where
+    documents of one query are one draw together (Liang & Zeger 1986)."""
+    n, bins, n_queries = len(places), int(places.max()) + 1, int(by_query.max()) + 1
+    of_query = np.bincount(by_query * bins + places, minlength=n_queries * bins).reshape(-1, bins)
+    share = of_query.sum(axis=0) / n
+    off = of_query - of_query.sum(axis=1)[:, None] * share
+    variance = (off * off).sum(axis=0) / (n * n) * (n_queries / max(n_queries - 1, 1))
+    return float((variance / np.maximum(share, 0.5 / n)).sum())
+
+
+def _apart(before: NDArray[Any], now: NDArray[Any]) -> tuple[float, float]:
+    """The stability index, and what it is of shares that hardly differ, χ²'s distance, which no empty bin makes large."""
     q, p = ((counts + 0.5) / (counts + 0.5).sum() for counts in (before, now))
-    return float(((p - q) * np.log(p / q)).sum())
+    return float(((p - q) * np.log(p / q)).sum()), float((2 * (p - q) ** 2 / (p + q)).sum())

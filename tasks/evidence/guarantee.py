@@ -16,7 +16,7 @@ from pydantic import Field
 
 import ltr
 from ltr.metrics import significance
-from ltr.metrics.measure import Measure
+from ltr.metrics.measure import Measure, lowest_of
 from tasks.config.run_config import RunConfig, register_evidence
 from tasks.evidence.drawing import INK, colour, legend, svg, title_of, titled
 from tasks.evidence.protocol import Evidence, Found, Gathering, render, require_pairs, values_path
@@ -67,12 +67,14 @@ class Held:
 
 @dataclass(frozen=True)
 class FrontierPoint:
-    """A point of a grid on the first and the last tier: mean ``[2]``, and covariance ``[2, 2]`` of the mean paired difference."""
+    """A point of a grid on the first and the last tier: mean ``[2]``, and covariance ``[2, 2]`` of the mean paired difference over so many
+    queries."""
 
     label: str
     taken: bool
     mean: list[float]
     covariance: list[list[float]]
+    queries: int
 
 
 @dataclass(frozen=True)
@@ -268,7 +270,10 @@ def choice(values: Mapping[str, Values], baseline: Values, rule: Guarantee) -> P
     """Which cell gains most on the last tier without harm to the others."""
     found: list[Candidate] = []
     for label, own in values.items():
-        tests = [significance.non_inferior(a, b, rule.margin, rule.level) for a, b in zip(own[:-1], baseline[:-1], strict=True)]
+        tests = [
+            significance.non_inferior(a, b, rule.margin, rule.level, lowest)
+            for a, b, lowest in zip(own[:-1], baseline[:-1], _lowest(rule)[:-1], strict=True)
+        ]
         gain = significance.paired_t(own[-1], baseline[-1]).difference
         harm = max(test.p_value for test in tests)
         found.append(Candidate(label, (*(test.difference for test in tests), gain), harm))
@@ -292,7 +297,9 @@ def kept(challenger: Sequence[str], baseline: Sequence[str], rule: Guarantee) ->
         [np.concatenate(parts) for parts in zip(*(tier_values(path, "test", rule) for path in files), strict=True)]
         for files in (challenger, baseline)
     )
-    tiers, comparison = significance.lexicographic(ours, theirs, [rule.margin] * (len(rule.tiers) - 1) + [0.0], rule.level)
+    tiers, comparison = significance.lexicographic(
+        ours, theirs, [rule.margin] * (len(rule.tiers) - 1) + [0.0], rule.level, _lowest(rule)
+    )
     protected = tiers[:-1]
     broken = any(tier.upper_bound < -rule.margin for tier in protected)
     shown = all(tier.lower_bound > -rule.margin or tier.verdict == "equal" for tier in protected)
@@ -301,6 +308,10 @@ def kept(challenger: Sequence[str], baseline: Sequence[str], rule: Guarantee) ->
 
 def _keys(rule: Guarantee) -> list[str]:
     return [ltr.Measure.of(measure).key for measure in rule.tiers]
+
+
+def _lowest(rule: Guarantee) -> list[float]:
+    return [lowest_of(key) for key in _keys(rule)]
 
 
 def tier_values(path: str, split: str, rule: Guarantee) -> Values:
@@ -328,28 +339,35 @@ def frontier(
     for label, paths in points.items():
         paired = ends([*paths.values()]) - ends([baseline[fold] for fold in paths])
         paired = paired[:, ~np.isnan(paired).any(axis=0)]
-        nothing = np.full((2, 2), np.nan)
-        """Fewer than two queries have both tiers: no ellipse."""
+        n = paired.shape[1]
         mean = origin + (paired.mean(axis=1) if paired.size else np.nan)
-        covariance = np.cov(paired) / paired.shape[1] if paired.shape[1] > 1 else nothing
-        found.append(FrontierPoint(label, label in taken, mean.tolist(), covariance.tolist()))
+        covariance = np.cov(paired) / n if n > 2 else np.full((2, 2), np.nan)  # of fewer, no ellipse
+        found.append(FrontierPoint(label, label in taken, mean.tolist(), covariance.tolist(), n))
     keys = _keys(rule)
     return Frontier(origin.tolist(), tuple(found), rule.margin, rule.level, (keys[0], keys[-1]))
+
+
+def _radius(n: int, level: float) -> float:
+    """Of the ellipse of a mean difference of n queries, in standard errors (Hotelling 1931)."""
+    from scipy import stats
+
+    return float(np.sqrt(2 * (n - 1) / (n - 2) * stats.f.ppf(level, 2, n - 2)))
 
 
 def frontier_figure(entry: RankerGuarantee) -> str:
     """The first tier against the last over a ranker's grid: means on validation queries, with the ellipses that hold the true paired
     difference to the baseline at the level, and the margin that must not be crossed."""
     found = entry.frontier
-    radius = np.sqrt(-2 * np.log(1 - found.level))  # chi² with two degrees of freedom
     angle = np.linspace(0, 2 * np.pi, 121)
-    circle = radius * np.array([np.cos(angle), np.sin(angle)])
+    circle = np.array([np.cos(angle), np.sin(angle)])
 
     def draw(axes: Any) -> None:
         for k, point in enumerate(found.points):
             if np.isfinite(point.covariance).all():
                 values, vectors = np.linalg.eigh(np.array(point.covariance))
-                x, y = np.array(point.mean)[:, None] + vectors @ (np.sqrt(np.maximum(values, 0))[:, None] * circle)
+                x, y = np.array(point.mean)[:, None] + vectors @ (np.sqrt(np.maximum(values, 0))[:, None] * circle) * _radius(
+                    point.queries, found.level
+                )
                 axes.plot(x, y, color=colour(k), linewidth=0.8, alpha=0.7)
             label = f"{point.label or entry.ranker}{', taken' if point.taken else ''}" if len(found.points) <= 12 else None
             axes.plot(*point.mean, marker="o" if point.taken else ".", color=colour(k), linestyle="none", label=label)

@@ -150,7 +150,8 @@ def compared(
     found.sort(key=lambda one: -one.found.value)
     best, together = found[0].run, 1 - (1 - level) / max(math.comb(len(found), 2), 1)
     differences = [
-        CorrectedRun(one.run, corrected(weights[one.run] - weights[best], true, gains, machine, together), best) for one in found[1:]
+        CorrectedRun(one.run, corrected(weights[one.run] - weights[best], true, gains, machine, together), best)
+        for one in found[1:]
     ]
     every = [*found, *differences]
     odd = next((one for one in every if one.found.chance * len(every) <= BY_CHANCE), None)

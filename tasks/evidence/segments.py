@@ -26,7 +26,7 @@ from pydantic import Field, model_validator
 import ltr
 from ltr.data.queries import Queries
 from ltr.metrics import significance
-from ltr.metrics.measure import Measure, fewer_is_better
+from ltr.metrics.measure import Measure, fewer_is_better, lowest_of
 from tasks.config.click_labels import ClickLog
 from tasks.config.run_config import RunConfig, register_evidence
 from tasks.data.click_log import typed_queries
@@ -297,7 +297,9 @@ def segmented(
     baseline = of_rankers.pop(rule.baseline)
     segments: list[SegmentRow] = []
     for attribute in by:
-        rows = contrast(segments_of(about[f"attribute.{attribute}"], attribute), of_rankers, baseline, rule.fewest)
+        rows = contrast(
+            segments_of(about[f"attribute.{attribute}"], attribute), of_rankers, baseline, (rule.fewest, lowest_of(measure))
+        )
         segments += [replace(row, attribute=attribute) for row in rows]
     known = {row["query"]: row for row in about.iter_rows(named=True)}
 
@@ -392,28 +394,33 @@ def contrast(
     masks: Sequence[tuple[str, NDArray[np.bool_]]],
     values: Mapping[str, NDArray[np.float64]],
     baseline: NDArray[np.float64],
-    fewest: int,
+    rules: tuple[int, float],
 ) -> list[SegmentRow]:
     """Rankers against a baseline in each segment of one attribute, which the rows do not name.
 
     Args:
         masks: the segments (`segments_of`).
         values, baseline: per-query values ``float64 [queries]``, NaN where undefined.
-        fewest: queries below which there is no test.
+        rules: queries below which there is no test, and the lowest value that there can be.
     """
-    rows = [_row(value, mask, ranker, own, baseline, fewest) for value, mask in masks for ranker, own in values.items()]
+    rows = [_row(value, mask, ranker, own, baseline, rules) for value, mask in masks for ranker, own in values.items()]
     p_values = [row.p for row in rows if row.p is not None]
     adjusted = iter(significance.holm(p_values) if p_values else ())
     return [row if row.p is None else replace(row, holm_p=float(next(adjusted))) for row in rows]
 
 
 def _row(
-    value: str, mask: NDArray[np.bool_], ranker: str, own: NDArray[np.float64], baseline: NDArray[np.float64], fewest: int
+    value: str,
+    mask: NDArray[np.bool_],
+    ranker: str,
+    own: NDArray[np.float64],
+    baseline: NDArray[np.float64],
+    rules: tuple[int, float],
 ) -> SegmentRow:
-    both = mask & ~np.isnan(own - baseline)
+    both, (fewest, lowest) = mask & ~np.isnan(own - baseline), rules
     n = int(both.sum())
     mean, of_baseline, difference = (float(array[both].mean()) if n else None for array in (own, baseline, own - baseline))
-    tested = significance.paired_t(own[both], baseline[both]) if n >= fewest else None
+    tested = significance.paired_t(own[both], baseline[both], lowest) if n >= fewest else None
     error, p = (tested.standard_error, tested.p_value) if tested else (None, None)
     return SegmentRow("", value, ranker, int(mask.sum()), n, mean, of_baseline, difference, error, p)
 

@@ -13,7 +13,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from ltr.metrics import significance
-from ltr.metrics.measure import Measure, fewer_is_better
+from ltr.metrics.measure import Measure, fewer_is_better, lowest_of
 from tasks.records import DataError
 from tasks.store.values import by_document, pooled, read_basis, read_values
 
@@ -125,7 +125,7 @@ def _mean(folds: Sequence[pl.Series], values: NDArray[np.float64], beats: dict[s
 
 def _pair(a: str, b: str, measure: str, of_a: NDArray[np.float64], of_b: NDArray[np.float64]) -> PairTest | None:
     try:
-        found = significance.paired_t(of_a, of_b)
+        found = significance.paired_t(of_a, of_b, lowest_of(measure))
     except ValueError:
         return None
     z = found.z if np.isfinite(found.z) else None
@@ -217,10 +217,10 @@ def scorecards(stored: Sequence["Stored"], tiers: Sequence[str], margin: float, 
     keys = _shared([Measure.maximised(tier).key for tier in tiers], list(frames.values()))
     require_one_basis(stored, keys)
     values = {name: [pooled(parts, key) for key in keys] for name, parts in frames.items()}
-    margins, cards = [margin] * (len(keys) - 1) + [0.0], []
+    margins, lowest, cards = [margin] * (len(keys) - 1) + [0.0], [lowest_of(key) for key in keys], []
     for k, baseline in enumerate(values):
         for challenger in list(values)[k + 1 :]:
-            found, comparison = significance.lexicographic(values[challenger], values[baseline], margins, level)
+            found, comparison = significance.lexicographic(values[challenger], values[baseline], margins, level, lowest)
             cards.append(Scorecard(challenger, baseline, level, tier_results(keys, found), comparison))
     return cards
 
@@ -280,9 +280,13 @@ def require_one_basis(stored: Sequence["Stored"], keys: Sequence[str]) -> None:
 
 def _more_tests(pair: PairTest, frames: Mapping[str, Sequence[pl.DataFrame]], margin: float | None) -> PairTest:
     a, b = (pooled(frames[name], pair.measure) for name in (pair.a, pair.b))
-    tested = replace(pair, randomisation_p=significance.randomisation(a, b), interval=significance.bootstrap(a, b))
+    lowest = lowest_of(pair.measure)
+    tested = replace(pair, randomisation_p=significance.randomisation(a, b), interval=significance.bootstrap(a, b, lowest=lowest))
     if margin is None:
         return tested
     a, b = (b, a) if fewer_is_better(pair.measure) else (a, b)
-    held = {pair.a: significance.non_inferior(a, b, margin), pair.b: significance.non_inferior(b, a, margin)}
+    held = {
+        pair.a: significance.non_inferior(a, b, margin, lowest=lowest),
+        pair.b: significance.non_inferior(b, a, margin, lowest=lowest),
+    }
     return replace(tested, not_worse=tuple(name for name, found in held.items() if found.holds))

@@ -13,7 +13,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from ltr.metrics import significance
-from ltr.metrics.measure import fewer_is_better
+from ltr.metrics.measure import fewer_is_better, lowest_of
 from tasks.evidence.drawing import heading_of, title_of
 from tasks.records import MICRO
 from tasks.store.values import read_values, values_of
@@ -116,7 +116,7 @@ def _column(runs: Sequence[Repetition], measure: str, baselines: Sequence[str]) 
     found = {}
     for ranker, own in joined.items():
         defined = own[~np.isnan(own)]
-        level = _level(own, joined[best], sign) if best and ranker not in baselines else 0
+        level = _level(own, joined[best], measure) if best and ranker not in baselines else 0
         se = float(defined.std(ddof=1) / np.sqrt(len(defined))) if len(defined) > 1 else math.nan
         found[ranker] = StudyCell(means[ranker], len(defined), _place(means, ranker, sign), level, se)
     return found
@@ -165,12 +165,13 @@ def _place(means: Mapping[str, float], ranker: str, sign: int) -> int:
     return 0 if math.isnan(own) else 1 + sum(sign * other > sign * own for other in means.values())
 
 
-def _level(ours: NDArray[np.float64], theirs: NDArray[np.float64], sign: int) -> int:
+def _level(ours: NDArray[np.float64], theirs: NDArray[np.float64], measure: str) -> int:
     try:
-        found = significance.paired_t(ours, theirs)
+        found = significance.paired_t(ours, theirs, lowest_of(measure))
     except ValueError:
         return 0
-    return int(np.sign(sign * found.difference)) * found.level
+    better = -found.difference if fewer_is_better(measure) else found.difference
+    return int(np.sign(better)) * found.level
 
 
 def markdown(table: StudyTable) -> str:

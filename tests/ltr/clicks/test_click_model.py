@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from ltr.clicks.click_model import FEW, STEADY, Settings, drawn_to, mean_error
 from ltr.clicks.models import fit
@@ -88,6 +89,18 @@ def test_of_people_with_as_many_pages_the_error_is_that_of_their_means():
     error, n = mean_error(np.array([1.0, 1.0, 0.0, 0.0, 2.0, 2.0]), np.array([0, 0, 1, 1, 2, 2]))
     assert n == 3
     assert error == pytest.approx(np.std([1.0, 0.0, 2.0], ddof=1) / np.sqrt(3))
+
+
+@pytest.mark.parametrize("sizes", [[3] * 29 + [45], [3] * 29 + [59], [1, 2, 2, 3, 4, 5, 6, 8, 12, 19], [10] * 10])
+def test_people_with_many_pages_do_not_seem_surer_than_they_are(sizes):
+    """Of people who are alike within and apart between them, one in twenty means is beyond Student's bound."""
+    rng, sizes = np.random.default_rng(3), np.array(sizes)
+    whose, beyond = np.repeat(np.arange(len(sizes)), sizes), 0
+    for _ in range(1000):
+        parts = np.sign(rng.normal(size=len(sizes))[whose] + rng.normal(size=len(whose)))
+        error, n = mean_error(parts, whose)
+        beyond += abs(parts.mean()) > stats.t.ppf(0.975, n - 1) * error
+    assert 15 <= beyond <= 70
 
 
 def test_queries_are_drawn_to_the_log_by_the_prior_at_least():

@@ -55,6 +55,7 @@ def test_by_hand():
     assert found.gain == pytest.approx(2 / 3 + 1 / 2 - 6 / 4)
     assert found.sessions == pytest.approx(2)
     assert found.supported == 1
+    assert (found.unseen, found.least, found.most) == ((0, 0), found.value, found.value)
     assert estimate(BY_HAND, new, "cascade", rules).value == pytest.approx(2 / 3 + 1 / 2)
     other = estimate(BY_HAND, np.array([2, 1, 0]), "cascade", rules)
     assert other.value == pytest.approx(2.0)
@@ -81,6 +82,25 @@ def test_a_place_that_was_never_shown_has_no_support():
         estimate(BY_HAND, new, "item-position", Rules(top=2))
     with pytest.raises(NoSupportError, match=r"weighs as much as 0\.0 of them"):
         estimate(BY_HAND, new, "item-position", Rules(top=2, support=0.4, sessions=1))
+
+
+@pytest.mark.parametrize("estimator", ["item-position", "cascade", "position-based", "doubly-robust"])
+def test_what_a_log_never_shows_is_told_with_what_it_might_hold(estimator):
+    """Of ten queries two would have a document first that was never on a page: what is assumed of it is in the value, and bounds are apart by
+    as many clicks as it has places."""
+    pages = shuffled_pages(10, 6, 3000, 4, np.random.default_rng(0), spread=1.0)
+    pages = users("pbm", pages).simulate(pages, 1)
+    fresh = np.append(pages.query, [3, 7])
+    pages = Pages(pages.offsets, pages.pair, pages.rank, pages.click, fresh)
+    scores = np.append(-np.tile(np.arange(6.0), 10), [1.0, 1.0])
+    rules = Rules(top=3, sessions=1, support=0.5)
+    found = estimated(pages, new_ranks(scores, fresh), estimator, rules)
+    share = np.isin(pages.query[pages.pair[pages.offsets[:-1]]], [3, 7]).mean()
+    assert found.unseen == pytest.approx(
+        (share, 0, 0) if estimator in ("item-position", "position-based") else (share, share, share)
+    )
+    assert found.most - found.least == pytest.approx(sum(found.unseen))
+    assert found.least < found.value < found.most
 
 
 def test_clipping_takes_weight_from_rare_places():

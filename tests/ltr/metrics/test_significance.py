@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 from scipy.optimize import linprog
 
+from ltr.metrics.measure import lowest_of
 from ltr.metrics.significance import (
     bootstrap,
     holm,
@@ -318,3 +319,20 @@ def test_one_value_beyond_the_most_may_be_as_far_to_the_other_side():
 def test_a_randomisation_counts_the_signs_that_were_seen():
     """It is never 0: they are one of the draws."""
     assert randomisation(np.ones(40), np.zeros(40), draws=1000) == pytest.approx(1 / 1001)
+
+
+def test_values_from_minus_1_may_lie_2_apart():
+    """Kendall's τ of 60 queries, of which one in 40 falls from 1 to −1: a mean loss of .05, which is not within a margin of .05."""
+    rng, baseline, wrong, seen = np.random.default_rng(2), np.ones(60), [0, 0], 0
+    for _ in range(400):
+        challenger = np.where(rng.random(60) < 1 / 40, -1.0, 1.0)
+        wrong = [w + non_inferior(challenger, baseline, 0.05, lowest=low).holds for w, low in zip(wrong, (0.0, -1.0), strict=True)]
+        seen += (challenger < 0).any()
+    assert 0.6 < seen / 400 < 0.9
+    assert wrong[0] / 400 > 0.15
+    assert wrong[1] / 400 <= 0.05
+    assert paired_t(np.full(6, 0.5), np.zeros(6), -1.0).p_value == pytest.approx(2 * (2 / 2.5) ** 6)
+    low, high = bootstrap(np.full(6, 0.5), np.zeros(6), lowest=-1.0)
+    assert low < bootstrap(np.full(6, 0.5), np.zeros(6))[0] < 0.5 < high
+    assert lowest_of("tau") == -1
+    assert lowest_of("ndcg_10") == lowest_of("unheard_of") == 0

@@ -24,7 +24,7 @@ GUARANTEE = RankerGuarantee(
     Held("yes", "better", (
         TierResult("ndcg_3", -0.001, -0.004, 0.002, 0.01, "equal"), TierResult("cndcg_3", 0.02, 0.01, 0.03, 0.0, "better"),
     )),
-    Frontier([0.5, 0.4], (FrontierPoint("w=1", True, [0.5, 0.42], [[1e-6, 0.0], [0.0, 1e-5]]),), 0.01, 0.95, ("ndcg_3", "cndcg_3")),
+    Frontier([0.5, 0.4], (FrontierPoint("w=1", True, [0.5, 0.42], [[1e-6, 0.0], [0.0, 1e-5]], 50),), 0.01, 0.95, ("ndcg_3", "cndcg_3")),
 )  # fmt: skip
 GUARANTEES = Guarantees((GUARANTEE,))
 INSPECTION = Inspection(

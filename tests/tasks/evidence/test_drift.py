@@ -94,3 +94,24 @@ def test_labels_of_many_values_move_anywhere_in_their_range():
     assert moved.index > 1
     same = [one.index for one in drift(profile(data(features, uniform)), data(features, rng.random(2000))) if one.kind == "labels"]
     assert max(same) < 0.05
+
+
+def test_what_few_queries_make_by_chance_is_no_shift():
+    """A feature that is one number in all documents of a query: there are as many draws as queries, not as many as documents."""
+    rng = np.random.default_rng(1)
+
+    def made(n, shift=0.0):
+        own = np.repeat(rng.normal(size=n) + shift, 20)
+        return Queries(
+            np.column_stack((own, rng.normal(size=20 * n))).astype(np.float32),
+            np.zeros(20 * n),
+            20 * np.arange(n + 1),
+            names=("a", "b"),
+        )
+
+    for n, least in ((30, 3.0), (100, 1.5), (500, 0.7)):
+        found = [entry for _ in range(60) for entry in drift(profile(made(n)), made(n))]
+        assert n == 500 or sum(entry.name == "a" and entry.index >= SHIFTED for entry in found) >= 15
+        assert sum(entry.shifted for entry in found) <= 1
+        (told,) = shifted(drift(profile(made(n)), made(n, least)))
+        assert told.startswith("a: stability index")

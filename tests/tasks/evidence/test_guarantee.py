@@ -61,9 +61,9 @@ def test_where_no_query_differs_a_margin_of_0_is_kept(tmp_path):
 
 
 def test_all_tiers_but_the_last_are_protected():
-    base = [np.full(200, 0.5)] * 3
+    base, three = [np.full(200, 0.5)] * 3, RULE.model_copy(update={"tiers": ["ndcg_1", "ndcg_3", "cndcg_3"]})
     harmless, harmful = values(0.5, 0.5)[0], values(0.4, 0.5)[0]
-    found = choice({"a": [harmless, harmful, harmless + 0.2], "b": [harmless, harmless, harmless + 0.1]}, base, RULE)
+    found = choice({"a": [harmless, harmful, harmless + 0.2], "b": [harmless, harmless, harmless + 0.1]}, base, three)
     assert found.chosen == "b"
 
 

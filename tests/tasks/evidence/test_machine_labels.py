@@ -201,7 +201,9 @@ def test_differences_from_the_best_hold_together():
             judged = np.full(3000, np.nan)
             sample = rng.choice(3000, 400, replace=False)
             judged[sample] = people[sample]
-            rows = [one for one in compared(weights, judged, machine, ("dcg@10", ltr.Conventions(gain="linear")), 0.95) if one.against]
+            rows = [
+                one for one in compared(weights, judged, machine, ("dcg@10", ltr.Conventions(gain="linear")), 0.95) if one.against
+            ]
             levels |= {one.found.level for one in rows}
             wrong += any(one.settled and float((weights[one.run] - weights[one.against]) @ people) > 0 for one in rows)
         return wrong, levels

@@ -63,7 +63,7 @@ def test_paired_t_in_each_segment_and_holm_over_those_of_an_attribute():
     base = np.full(9, 0.5)
     own = base + np.array([0.1, 0.2, 0.3, 0.0, 0.0, 0.1, -0.2, np.nan, 0.3])
     masks = [("x", np.arange(9) < 3), ("y", (np.arange(9) >= 3) & (np.arange(9) < 6)), ("z", np.arange(9) >= 6)]
-    x, y, z = contrast(masks, {"own": own}, base, 3)
+    x, y, z = contrast(masks, {"own": own}, base, (3, 0.0))
     # x: mean 0.2, deviation 0.1, so t = 0.2 / (0.1 / √3) on 2 degrees of freedom
     assert (x.queries, x.n, x.mean, x.baseline_mean) == (3, 3, pytest.approx(0.7), 0.5)
     assert x.difference == pytest.approx(0.2)
@@ -80,11 +80,11 @@ def test_paired_t_in_each_segment_and_holm_over_those_of_an_attribute():
 def test_equal_rankers_undefined_segments_and_several_rankers():
     base = np.array([0.5, 0.25, 0.75, np.nan])
     masks = [("x", np.arange(4) < 3), ("y", np.arange(4) == 3)]
-    x, y = contrast(masks, {"same": base}, base, 2)
+    x, y = contrast(masks, {"same": base}, base, (2, 0.0))
     assert (x.difference, x.p, x.holm_p) == (0, 1, 1)
     assert (y.n, y.mean, y.difference, y.p) == (0, None, None, None)
     own = {"a": base + np.array([0.1, 0.1, 0.2, 0]), "b": base + np.array([0.1, 0.1, 0.3, 0])}
-    a, b, *_ = contrast(masks, own, base, 2)
+    a, b, *_ = contrast(masks, own, base, (2, 0.0))
     assert a.holm_p == pytest.approx(min(2 * a.p, 1)), "two tests of the attribute"
     assert b.holm_p == pytest.approx(max(2 * a.p, b.p))
 

@@ -152,3 +152,15 @@ def test_another_process_draws_the_same():
     assert done.returncode == 0, done.stderr
     here = [[(one.number, one.settings) for one in wave] for wave in walk(Search(trials=24, batch=8))]
     assert json.loads(done.stdout) == json.loads(json.dumps(here))
+
+
+@pytest.mark.parametrize("n", [20, 63, 64, 81, 100])
+@pytest.mark.parametrize("rise", [0.1, 0.3, 0.7])
+def test_one_query_that_differs_is_one_standard_error_and_not_above_it(n, rise):
+    written = np.full(n, 0.5)
+    better = written.copy()
+    better[3] += rise
+    assert not surely_better(better, written, 1)
+    better[5] += rise
+    assert surely_better(better, written, 1)
+    assert not surely_better(written, written, 0)
