@@ -5,8 +5,9 @@ which order, is so decided by the configuration and its seed alone: a time (`bud
 ended is kept.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from time import monotonic
 
 from flows.cells import AS_WRITTEN, cell_at, label_of, train_all
@@ -18,7 +19,7 @@ from tasks.store.budgets import read_budget, write_budget
 from tasks.store.cells import CellFolder, cell_key, read_curve
 from tasks.store.state import core_digest, digest_of
 from tasks.tracking.description import describe_fold
-from tasks.tracking.tracker import Tracker
+from tasks.tracking.tracker import BUDGET, SEARCHED, Tracker
 from tasks.training.search import Came, Wanted, Wave, waves
 
 
@@ -45,7 +46,7 @@ def search(config: RunConfig, folds: tuple[Fold, ...], tracker: Tracker, fresh: 
     if not config.searched:
         return Found()
     searches = [_Search(config, name, fold, folds) for name in config.searched for fold in range(len(folds))]
-    clock = Clock(config, folds, fresh, len(searches))
+    clock = Clock(config, folds, fresh, len(searches), tracker.budget)
     progress.begin("searching")
     while any(one.wanted for one in searches):
         most = max(len(one.wanted) for one in searches)
@@ -63,6 +64,8 @@ def search(config: RunConfig, folds: tuple[Fold, ...], tracker: Tracker, fresh: 
             one.wanted = []
             _note(config, one, tracker)
     clock.note(complete=not clock.ended)
+    if clock.budget is not None:
+        tracker.say({SEARCHED: clock.key, BUDGET: json.dumps(asdict(clock.budget))})
     for one in searches:
         if one.longest:
             _note_draw(one, one.best, tracker, True)
@@ -250,6 +253,8 @@ class Clock:
     fresh: bool
     least: int
     """Cells that are trained whatever the time: one a search. So are those that a run that was killed had begun: they are found."""
+    elsewhere: Callable[[str], Budget | None] = lambda key: None
+    """How far the run of this key got by what others know, who share no folder with this one."""
     ended: bool = False
     cells: int = 0
     reserve: dict[str, float] | None = field(default_factory=dict)
@@ -257,7 +262,10 @@ class Clock:
 
     def __post_init__(self) -> None:
         self.key = digest_of([self.config.training_digest, [fold.roles for fold in self.folds], core_digest()])
-        self.before = None if self.fresh or self.config.budget is None else read_budget(self.key)
+        self.before = None
+        if not self.fresh and self.config.budget is not None:
+            self.before = read_budget(self.key)
+            self.before = self.before if self.is_over else self.elsewhere(self.key) or self.before
         self._kept: Budget | None = None
 
     @property

@@ -250,8 +250,7 @@ def _after_clicks(told: _Told, n_ranks: int) -> Floats:
     """γ of each rank and rank of the last click above, ``float64 [ranks, ranks]``, drawn to the rank's own."""
     clicked, expected = (values.reshape(n_ranks, n_ranks) for values in (told.clicked, told.expected))
     of_rank = _by_rank(_Told(clicked.sum(axis=1), expected.sum(axis=1)))
-    scale = clicked.sum() / (expected * of_rank[:, None]).sum()
-    """What is expected is by γ whose largest, of all states, is 1."""
+    scale = clicked.sum() / (expected * of_rank[:, None]).sum()  # what is expected is by γ whose largest, of all states, is 1
     table = (clicked + STEADY * scale * of_rank[:, None]) / (expected + STEADY)
     return np.ascontiguousarray(within(table / _largest(table[:, 0], expected[:, 0])))
 

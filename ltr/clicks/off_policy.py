@@ -134,8 +134,7 @@ def reordered(pages: Pages, scores: Floats, looks: Floats) -> Floats:
     page = pages.of_page()
     order = np.lexsort((-scores, page))
     new = (np.diff(page[order], prepend=-1) != 0) | (np.diff(scores[order], prepend=np.nan) != 0)
-    starts = np.flatnonzero(new)
-    """The page's own ranks, from the first, in the new order; where groups of equal scores begin."""
+    starts = np.flatnonzero(new)  # of groups of equal scores; the page's own ranks are taken in the new order
     means = np.add.reduceat(looks[pages.rank - 1], starts) / np.diff(np.append(starts, len(order)))
     look = np.empty(len(order))
     look[order] = np.repeat(means, np.diff(np.append(starts, len(order))))
@@ -208,7 +207,7 @@ def _known_looks(model: ClickModel) -> Floats:
 
 def _without_each(pages: Pages, seen: Seen, rank: Ints, rules: Rules, part: Ints) -> tuple[Floats, Floats]:
     """Value and gain, by position-based with looks of its own, of the log without each of its parts."""
-    query = pages.query[pages.pair[pages.offsets[:-1]]]
+    query = pages.query_of_page()
     of_result = np.repeat(part, np.diff(pages.offsets))
     counts = pages.click & (pages.rank <= rules.top)
     found = []
@@ -235,10 +234,16 @@ def _value(seen: Seen, times: Ints, rank: Ints, query: Ints, rules: Rules) -> fl
     place = rank[at] - 1
     stands = np.minimum(gamma[place] * times[query[at]] / np.maximum(looked[at], 1e-12), rules.clip)
     drawn, weight = (np.bincount(place, stands * own, top) for own in (clicks[at], looked[at] / gamma[place]))
-    longest = np.zeros(len(times), np.int64)
-    np.maximum.at(longest, query, rank)
+    longest = _longest(query, rank, len(times))
     wanted = np.array([times[longest > k].sum() for k in range(top)])
     return float((wanted * drawn / np.maximum(weight, 1e-300)).sum() / times.sum())
+
+
+def _longest(query: Ints, rank: Ints, n_queries: int) -> Ints:
+    """The last rank that the new ranker has a document for, of each query."""
+    longest = np.zeros(n_queries, np.int64)
+    np.maximum.at(longest, query, rank)
+    return longest
 
 
 @dataclass(frozen=True)
@@ -267,7 +272,7 @@ class _Table:
 def _agreeing(pages: Pages, rank: Ints, rules: Rules, from_first: bool) -> _Table:
     """Pages that show the new ranker's document at its rank; with `from_first` at all ranks above as well."""
     n, top = pages.n_pages, rules.top
-    query = pages.query[pages.pair[pages.offsets[:-1]]]
+    query = pages.query_of_page()
     new = rank[pages.pair]
     hit = (new == pages.rank) & (new <= top)
     click, agrees = np.zeros((n, top)), np.zeros((n, top), np.bool_)
@@ -277,9 +282,7 @@ def _agreeing(pages: Pages, rank: Ints, rules: Rules, from_first: bool) -> _Tabl
     if from_first:
         agrees = np.logical_and.accumulate(agrees, axis=1)
         click *= agrees
-    longest = np.zeros(pages.n_queries, np.int64)
-    np.maximum.at(longest, pages.query, rank)
-    wanted = np.arange(top) < longest[query][:, None]
+    wanted = np.arange(top) < _longest(pages.query, rank, pages.n_queries)[query][:, None]
     return _weighed(click, agrees, wanted, query, rules)
 
 
@@ -297,16 +300,14 @@ def _weighed(click: Floats, agrees: Bools, wanted: Bools, query: Ints, rules: Ru
 def _position_based(pages: Pages, rank: Ints, rules: Rules, gamma: Floats) -> _Table:
     """Every page that shows the document: its click, times how often the new rank is looked at for once that the old one is."""
     n, top = pages.n_pages, rules.top
-    query = pages.query[pages.pair[pages.offsets[:-1]]]
+    query = pages.query_of_page()
     new = rank[pages.pair]
     hit = (new > 0) & (new <= min(top, len(gamma)))
     page, place = pages.of_page()[hit], new[hit] - 1
     click, look = np.zeros((n, top)), np.zeros((n, top))
     click[page, place] = pages.click[hit]
     look[page, place] = gamma[pages.rank[hit] - 1]
-    longest = np.zeros(pages.n_queries, np.int64)
-    np.maximum.at(longest, pages.query, rank)
-    wanted = np.arange(top) < longest[query][:, None]
+    wanted = np.arange(top) < _longest(pages.query, rank, pages.n_queries)[query][:, None]
     cell = query[:, None] * top + np.arange(top)
     n_cells = pages.n_queries * top
     seen = np.bincount(cell.ravel(), look.ravel(), n_cells)
@@ -315,7 +316,7 @@ def _position_based(pages: Pages, rank: Ints, rules: Rules, gamma: Floats) -> _T
     stands = of_new * times / np.maximum(seen, 1e-12)
     clipped = np.minimum(stands, rules.clip)
     agrees = look > 0
-    """Clicks are brought to the new rank, and looks to how many pages they stand for, so that weight · click adds up as elsewhere."""
+    # Clicks are brought to the new rank, and looks to how many pages they stand for, so that weight · click adds up as elsewhere.
     scale = look / np.maximum(of_new[cell], 1e-12)
     weight = np.where(agrees, clipped[cell] * scale, 0.0)
     lost = 1 - (agrees * clipped[cell]).sum() / max((agrees * stands[cell]).sum(), 1e-12)
@@ -328,7 +329,7 @@ def _foretold(pages: Pages, rank: Ints, rules: Rules, models: Sequence[ClickMode
     of_query = np.zeros((2, pages.n_queries, rules.top))
     for k, model in enumerate(models):
         of_query[k, whose[shown.of_page()], shown.rank - 1] = model.expected(shown)
-    query = pages.query[pages.pair[pages.offsets[:-1]]]
+    query = pages.query_of_page()
     return np.ascontiguousarray(of_query[(~half).astype(np.int64), query])
 
 

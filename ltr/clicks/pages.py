@@ -80,6 +80,10 @@ class Pages:
         """Which page each result is of, ``int64 [results]``."""
         return group_of_rows(self.offsets)
 
+    def query_of_page(self) -> Ints:
+        """Which query each page is of, ``int64 [pages]``."""
+        return self.query[self.pair[self.offsets[:-1]]]
+
     def clicked(self, click: Bools) -> "Pages":
         """The same pages with other clicks."""
         return replace(self, click=click)

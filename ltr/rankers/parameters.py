@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from ltr.data.arrays import plain_number
+from ltr.data.arrays import plain_number, shown
 
 
 @dataclass(frozen=True)
@@ -85,15 +85,10 @@ def check_parameters(ranker: object, spans: Mapping[str, Span]) -> None:
         value = plain_number(getattr(ranker, name))
         object.__setattr__(ranker, name, value)
         if value not in span:
-            raise ValueError(f"{type(ranker).__name__}: {name}={_shown(value)} is out of range; it is {span}")
+            raise ValueError(f"{type(ranker).__name__}: {name}={shown(value)} is out of range; it is {span}")
     for name, known in _words(type(ranker)).items():
         value = getattr(ranker, name)
         if not any(value is one or (isinstance(one, str) and value == one) for one in known):
             raise ValueError(
-                f"{type(ranker).__name__}: {name}={_shown(value)} is out of range; it is one of {', '.join(map(str, known))}"
+                f"{type(ranker).__name__}: {name}={shown(value)} is out of range; it is one of {', '.join(map(str, known))}"
             )
-
-
-def _shown(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 60 else f"{shown[:57]}..."

@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit, prange
 
 from ltr.kernels.kernel import Bools, Floats, Floats32, Ints, Ints32
-from ltr.trees.ensemble import Trees
+from ltr.trees.ensemble import Trees, documents_below
 
 
 def importance(trees: Trees, n_features: int, by: str = "gain") -> Floats:
@@ -63,11 +63,11 @@ class _Paths:
     def __init__(self, trees: Trees) -> None:
         steps: list[tuple[int, bool, int]] = []
         starts, firsts, features, shares = [0], [0], [], []
-        self.expected = 0.0
+        self.expected, of_nodes = 0.0, documents_below(trees)
         for tree in range(trees.n_trees):
             base, leaf = int(trees.node_starts[tree]), int(trees.leaf_starts[tree])
             sizes = trees.documents[leaf : trees.leaf_starts[tree + 1]]
-            below = _documents_below(trees, base, int(trees.node_starts[tree + 1]), sizes)
+            below = of_nodes[base : trees.node_starts[tree + 1]]
             self.expected += float((sizes / sizes.sum() * trees.value[leaf : leaf + len(sizes)]).sum())
             ways: list[tuple[int, list[tuple[int, bool]], dict[int, float]]] = [(0 if len(sizes) > 1 else -1, [], {})]
             found: dict[int, tuple[list[tuple[int, bool]], dict[int, float]]] = {}
@@ -94,15 +94,6 @@ class _Paths:
         self.starts, self.firsts = np.array(starts), np.array(firsts)
         self.features, self.shares = np.array(features, np.int64), np.array(shares, np.float64)
         self.longest = int(np.diff(self.firsts).max(initial=0))
-
-
-def _documents_below(trees: Trees, first: int, last: int, sizes: Ints) -> Ints:
-    """Training documents below each node of a tree; children have higher numbers than their parents."""
-    below = np.zeros(last - first, np.int64)
-    for node in range(last - first - 1, -1, -1):
-        children = trees.left[first + node], trees.right[first + node]
-        below[node] = sum(below[child] if child >= 0 else sizes[~child] for child in children)
-    return below
 
 
 @njit(cache=True, parallel=True)

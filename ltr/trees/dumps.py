@@ -10,8 +10,8 @@ import numpy as np
 
 from ltr.kernels.kernel import Floats, Floats32
 from ltr.rankers.base import Json
-from ltr.trees.ensemble import Trees
-from ltr.trees.formats import LARGEST, check_names, documents_below, in_float64, shortest
+from ltr.trees.ensemble import Trees, documents_below
+from ltr.trees.formats import LARGEST, check_names, in_float64, shortest
 
 
 def xgboost_dump(trees: Trees, names: Sequence[str]) -> list[Json]:

@@ -356,6 +356,16 @@ def _frozen(array: Array) -> Array:
     return view
 
 
+def documents_below(trees: Trees) -> Ints:
+    """Training documents below each node, ``int64 [nodes]``."""
+    below = np.zeros(len(trees.feature), np.int64)
+    for first, last, leaf in zip(trees.node_starts[:-1], trees.node_starts[1:], trees.leaf_starts[:-1], strict=True):
+        for node in range(last - 1, first - 1, -1):  # children have higher numbers than their parents
+            children = trees.left[node], trees.right[node]
+            below[node] = sum(below[first + child] if child >= 0 else trees.documents[leaf + ~child] for child in children)
+    return below
+
+
 def join(trees: list[Trees]) -> Trees:
     """One ensemble of the trees of many, in order."""
 

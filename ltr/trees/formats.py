@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike
 from ltr.kernels.kernel import Array, Floats, Floats32, Ints, Words32
 from ltr.rankers.base import Json
 from ltr.trees.binning import MOST_CATEGORIES
-from ltr.trees.ensemble import Trees, join
+from ltr.trees.ensemble import Trees, documents_below, join
 
 Document = Mapping[str, Any]
 """What `json.loads` makes of another tool's file."""
@@ -359,14 +359,6 @@ def _folded(tree: Trees, leaf: Callable[[float], _Node], split: Callable[[int, n
         left, right = (nodes[child] if child >= 0 else leaves[~child] for child in (tree.left[k], tree.right[k]))
         nodes[k] = split(int(tree.feature[k]), edges[k], left, right)
     return nodes[0] if nodes else leaves[0]
-
-
-def documents_below(tree: Trees) -> Ints:
-    """Documents below each node of one tree."""
-    below = np.zeros(len(tree.feature), np.int64)
-    for k in range(len(below) - 1, -1, -1):
-        below[k] = sum(below[child] if child >= 0 else tree.documents[~child] for child in (tree.left[k], tree.right[k]))
-    return below
 
 
 def shortest(values: ArrayLike) -> list[float]:

@@ -18,7 +18,7 @@ from tasks.data.ubi import is_ubi, ubi_log
 from tasks.records import DataError, Finding, Level, number_of
 from tasks.store.datasets import open_queries
 from tasks.store.seal import digest_of_file, unchanged
-from tasks.store.state import Noted, remember, remembered
+from tasks.store.state import Noted, made_once
 
 RANKS_TOLD = 10
 """Ranks of the position curve that are named."""
@@ -36,12 +36,12 @@ def check_log(log: ClickLog, names: Sequence[str]) -> list[Finding]:
     digest = digest_of_file(path)
     about = {**log.model_dump(mode="json"), "log": digest}
     recipe = {"check_log": 7, "log": about, "data": list(names)}
-    noted = remembered(recipe)
-    if noted is None:
+
+    def found() -> Noted:
         with unchanged({path: digest}):
-            noted = Noted(findings=tuple(log_findings(log, [open_queries(name) for name in names])))
-        remember(recipe, noted)
-    return [replace(finding, subject=log.log.name) for finding in noted.findings]
+            return Noted(findings=tuple(log_findings(log, [open_queries(name) for name in names])))
+
+    return [replace(finding, subject=log.log.name) for finding in made_once(recipe, found).findings]
 
 
 def log_findings(log: ClickLog, sets: Sequence[Queries]) -> list[Finding]:

@@ -15,7 +15,7 @@ from ltr.metrics.measure import gains_of
 from tasks.config.clicked_pages import ClickedPages
 from tasks.records import DataError, Fold, number_of
 from tasks.store.datasets import keep_queries, open_queries
-from tasks.store.state import Noted, core_digest, remember, remembered
+from tasks.store.state import Noted, core_digest, made_once
 
 FOLDS = 10
 """By so much the draws of one seed are ahead of those of the next, so that folds have draws of their own."""
@@ -39,11 +39,12 @@ def clicked(fold: Fold, index: int, section: ClickedPages, rules: ltr.Convention
         "rules": vars(rules),
         **section.model_dump(mode="json"),
     }
-    noted = remembered(recipe)
-    if noted is None:
+
+    def made() -> Noted:
         pages, note = _made(open_queries(fold.train), FOLDS * section.seed + index, section, rules)
-        noted = Noted((keep_queries(pages),), notes=(note,))
-        remember(recipe, noted)
+        return Noted((keep_queries(pages),), notes=(note,))
+
+    noted = made_once(recipe, made)
     return Fold(noted.data[0], fold.valid, fold.test), noted.notes[0]
 
 

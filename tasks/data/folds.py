@@ -14,7 +14,7 @@ from tasks.data.check import leaking_features
 from tasks.data.ingest import without
 from tasks.records import DataError, Fold, number_of
 from tasks.store.datasets import keep_queries, open_queries
-from tasks.store.state import Noted, remember, remembered
+from tasks.store.state import Noted, made_once, remember, remembered
 
 
 @task(cache_policy=NO_CACHE, name="split", task_run_name="split")
@@ -34,7 +34,7 @@ def split(name: str, data: Data, seed: int) -> list[Fold]:
         folds = [Fold(*(keep_queries(select(queries, np.sort(part))) for part in cut))]
     else:
         parts = [keep_queries(select(queries, np.sort(part))) for part in np.array_split(order, data.folds)]
-        folds = _rotate(parts, len(parts))
+        folds = _rotate(parts)
     remember(recipe, Noted(tuple(name for fold in folds for name in fold.roles.values()), folds=tuple(folds)))
     return folds
 
@@ -60,14 +60,13 @@ def share(name: str, part: float, seed: int) -> str:
     """A share of a data set's queries; a smaller one is part of every larger one."""
     if part == 1:
         return name
-    recipe = {"share": 1, "data": name, "part": part, "seed": seed}
-    noted = remembered(recipe)
-    if noted is None:
+
+    def drawn() -> Noted:
         queries = open_queries(name)
         chosen = shuffled(queries, seed)[: max(2, round(part * queries.n_queries))]
-        noted = Noted((keep_queries(select(queries, np.sort(chosen))),))
-        remember(recipe, noted)
-    return noted.data[0]
+        return Noted((keep_queries(select(queries, np.sort(chosen))),))
+
+    return made_once({"share": 1, "data": name, "part": part, "seed": seed}, drawn).data[0]
 
 
 def shuffled(queries: Queries, seed: int) -> NDArray[np.intp]:
@@ -78,20 +77,18 @@ def shuffled(queries: Queries, seed: int) -> NDArray[np.intp]:
 @task(cache_policy=NO_CACHE, name="rotate", task_run_name="rotate")
 def rotate(parts: Sequence[str]) -> list[Fold]:
     """Folds as LETOR makes them: fold i trains on all parts from i on but two, validates on the next, tests on the last."""
-    return _rotate(parts, len(parts))
+    return _rotate(parts)
 
 
-def _rotate(parts: Sequence[str], n: int) -> list[Fold]:
-    folds = []
-    for i in range(n):
-        turned = [parts[(i + k) % n] for k in range(n)]
-        recipe = {"join": 1, "parts": turned[:-2]}
-        noted = remembered(recipe)
-        if noted is None:
-            noted = Noted((keep_queries(concatenate([open_queries(part) for part in turned[:-2]])),))
-            remember(recipe, noted)
-        folds.append(Fold(noted.data[0], turned[-2], turned[-1]))
-    return folds
+def _rotate(parts: Sequence[str]) -> list[Fold]:
+    turns = [[*parts[i:], *parts[:i]] for i in range(len(parts))]
+    return [Fold(_joined(train), valid, test) for *train, valid, test in turns]
+
+
+def _joined(parts: Sequence[str]) -> str:
+    return made_once(
+        {"join": 1, "parts": list(parts)}, lambda: Noted((keep_queries(concatenate([open_queries(part) for part in parts])),))
+    ).data[0]
 
 
 @task(cache_policy=NO_CACHE, name="fit together", task_run_name="fit together")

@@ -142,7 +142,7 @@ def _beside(name: str, read: LogPages, scores: pl.DataFrame, seed: int, top: int
     of_log = read.pages
     pages = Pages(of_log.offsets, number[of_log.pair], of_log.rank, of_log.click, query)
     known = np.bincount(query, rank > 0) > 0
-    kept = known[query[pages.pair[pages.offsets[:-1]]]]
+    kept = known[pages.query_of_page()]
     notes = []
     if by_lot := tied(values, query, rank, top):
         places = number_of(int(((rank > 0) & (rank <= top)).sum()), "place")

@@ -27,7 +27,7 @@ from tasks.evidence.protocol import Evidence, Found, Gathering, asked_for, rende
 from tasks.records import Cell, DataError, Fold, Trained, number_of, point_title
 from tasks.store.cells import CellFolder, read_curve
 from tasks.store.datasets import about_queries, keep_queries, open_queries
-from tasks.store.state import Noted, remember, remembered
+from tasks.store.state import Noted, made_once
 from tasks.tracking.description import describe_fold, describe_run, logged_digests
 from tasks.training.cell import result_of, train
 
@@ -297,9 +297,7 @@ def as_long_as(fitted: Sequence[ltr.Ranker], section: Mapping[str, Any]) -> Mapp
 @task(cache_policy=NO_CACHE, name="all data", task_run_name="all data")
 def all_queries(fold: Fold) -> str:
     """Training, validation and test queries as one stored data set."""
-    recipe = {"all": 1, "fold": fold.roles}
-    noted = remembered(recipe)
-    if noted is None:
-        noted = Noted((keep_queries(concatenate([open_queries(name) for name in dict.fromkeys(fold.roles.values())])),))
-        remember(recipe, noted)
-    return noted.data[0]
+    parts = dict.fromkeys(fold.roles.values())
+    return made_once(
+        {"all": 1, "fold": fold.roles}, lambda: Noted((keep_queries(concatenate([open_queries(name) for name in parts])),))
+    ).data[0]

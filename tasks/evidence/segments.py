@@ -434,8 +434,7 @@ def changes(
         about: the ranker, the baseline and the key of the measure.
         names: of the queries; `values`, `baseline`: ``float64 [queries]``, NaN where undefined.
     """
-    difference = np.round(values - baseline, 12)
-    """Sums in another order differ by some 1e-16, which harms nobody."""
+    difference = np.round(values - baseline, 12)  # sums in another order differ by some 1e-16, which harms nobody
     gain = -difference if fewer_is_better(about[2]) else difference
 
     def listed(rows: NDArray[np.intp]) -> tuple[ChangedQuery, ...]:

@@ -17,8 +17,7 @@ import numpy as np
 
 import ltr
 from ltr.rankers.base import Json
-from ltr.trees.ensemble import Trees
-from ltr.trees.formats import documents_below
+from ltr.trees.ensemble import Trees, documents_below
 from tasks.data.json_lines import read_json_file
 from tasks.export.ensembles import whole_score
 from tasks.records import DataError

@@ -4,11 +4,9 @@ JSON, one entry a run by its name; numbers are rounded, as the file is for peopl
 run is in MLflow, under the run's id.
 """
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,7 @@ from tasks.config.run_config import RunConfig
 from tasks.records import DataError, Trained, point_title
 from tasks.report.outcome import RunOutcome
 from tasks.store.datasets import about_queries
-from tasks.store.state import core_digest, written_whole
+from tasks.store.state import alone, core_digest, written_whole
 
 DIGITS = 6
 """Behind the point."""
@@ -138,23 +136,12 @@ def keep_results(outcome: RunOutcome, commit: str | None, file: Path) -> list[st
         DataError: for a file that holds something else.
     """
     name, new = outcome.config.name, entry(outcome, commit)
-    with _alone_in(file.absolute().parent):
+    with alone(file.absolute().parent):  # so that no run is kept in the place of another
         before = read_results(file)
         write_results({**before, name: new}, file)
     if name not in before:
         return [f"recorded in {file}: {name}"]
     return list(differences(before[name], new)) or [f"as recorded in {file}: {name}"]
-
-
-@contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """Runs that are kept in one file at the same time are kept one after another, none in the other's place."""
-    held = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(held)
 
 
 def write_results(entries: Mapping[str, Entry], file: Path) -> None:

@@ -4,10 +4,7 @@ LightGBM keeps a `.bin` file beside the data for this, which a user has to ask f
 data's name, the binning and the core's sources. A training gives the bytes that it gives without (`ltr.Binned`).
 """
 
-import fcntl
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +17,7 @@ from ltr.trees.binning import Bins
 from tasks.store import state
 from tasks.store.datasets import open_queries
 from tasks.store.seal import SEAL, is_whole
-from tasks.store.state import core_digest, digest_of, made_whole
+from tasks.store.state import alone, core_digest, digest_of, made_whole
 
 LEAST_VALUES = 5_000_000
 """Values that are binned in less time than their files take to be written, sealed and opened are binned in every cell."""
@@ -39,7 +36,8 @@ def open_for(ranker: ltr.Ranker, name: str) -> Queries | Binned:
     asked = {one: getattr(ranker, one) for one in BINNING}
     folder = state.STATE / "binned" / digest_of({"data": name, "core": core_digest(), **asked})[:32]
     if not _is_kept(folder):
-        with _alone(folder.parent):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with alone(folder.parent):  # so that cells which begin together bin once
             if not _is_kept(folder):
                 made = Binned(queries, **asked)
                 with suppress(OSError):  # a full disk: this training needs none of it
@@ -52,19 +50,6 @@ def open_for(ranker: ltr.Ranker, name: str) -> Queries | Binned:
 
 def _is_kept(folder: Path) -> bool:
     return (folder / SEAL).is_file() and is_whole(folder)
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """What others do here meanwhile waits, so that cells which begin together bin once."""
-    folder.mkdir(parents=True, exist_ok=True)
-    held = os.open(folder, os.O_RDONLY)
-    try:
-        with suppress(OSError):  # a file system without locks
-            fcntl.flock(held, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(held)
 
 
 def _keep(made: Binned, folder: Path) -> None:

@@ -12,7 +12,7 @@ import platform
 import re
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -97,6 +97,18 @@ def _is_held(folder: Path) -> bool:
     finally:
         os.close(opened)
     return False
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Others that do something with this folder or file meanwhile wait, where the file system has locks."""
+    held = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)
 
 
 @contextmanager
@@ -241,6 +253,15 @@ def remembered(recipe: Recipe) -> Noted | None:
 def remember(recipe: Recipe, noted: Noted) -> None:
     """Notes what was made by a recipe."""
     keep_json(_recipe_file(recipe), asdict(noted))
+
+
+def made_once(recipe: Recipe, make: Callable[[], Noted]) -> Noted:
+    """What was noted for a recipe, or what `make` makes of it, noted from now on."""
+    if (known := remembered(recipe)) is not None:
+        return known
+    noted = make()
+    remember(recipe, noted)
+    return noted
 
 
 def _recipe_file(recipe: Recipe) -> Path:

@@ -5,6 +5,7 @@ The addresses in the folder's own database are put right when it is opened, befo
 
 import sqlite3
 import time
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -18,21 +19,20 @@ _ADDRESSES = {
 """Where MLflow's tables hold addresses."""
 
 
-def follow_move(database: Path, experiment: str) -> Path | None:
-    """Puts the addresses in a folder's own database right, where its experiment was made in another folder.
+def follow_move(database: Path) -> Path | None:
+    """Puts the addresses in a folder's own database right, where it was made in another folder.
 
     Args:
         database: MLflow's, in ``mlruns/``.
-        experiment: the project's, whose artifacts lie beside the database unless it was told otherwise.
 
     Returns:
         The folder that was ``mlruns/``; None where nothing has moved.
     """
     here = database.parent.absolute()
     with closing(sqlite3.connect(database, timeout=30)) as store, store:
-        found = store.execute("select artifact_location from experiments where name = ?", (experiment,)).fetchone()
-        was = _folder_of(found[0]) if found else None
-        if was is None or _is_same(was, here):
+        located = [location for (location,) in store.execute("select artifact_location from experiments")]
+        was = next((folder for folder in _made_in(located) if not _is_same(folder, here)), None)
+        if was is None:
             return None
         for table, columns in _ADDRESSES.items():
             for column in columns:
@@ -54,11 +54,12 @@ def follow_template(database: Path) -> None:
         )
 
 
-def _folder_of(address: str) -> Path | None:
-    """``mlruns/`` of artifacts that lie in it; None for those that were sent elsewhere."""
-    url = urlsplit(address)
-    path = Path(unquote(url.path))
-    return path.parent if url.scheme == "file" and path.parts[-2:] == ("mlruns", "artifacts") else None
+def _made_in(located: Sequence[str]) -> list[Path]:
+    """The ``mlruns/`` in which the database was made: there MLflow has put its own experiment, ``0``, and we have put ours, whatever it is called
+    by now. Artifacts that were sent elsewhere lie in another folder than MLflow's."""
+    paths = [Path(unquote(url.path)) for address in located if (url := urlsplit(address)).scheme in ("", "file")]
+    of_mlflow, ours = ([path.parent for path in paths if path.parts[-2:] == ("mlruns", name)] for name in ("0", "artifacts"))
+    return [folder for folder in of_mlflow if folder in ours]
 
 
 def _is_same(one: Path, other: Path) -> bool:

@@ -25,8 +25,8 @@ _BEFORE = "\n\nBefore: "
 CHAMPION, CHALLENGER = "champion", "challenger"
 PROFILE, EVIDENCE, LEARNED = "profile.json", "champion.json", "learned-queries.json"
 
-_NO_RUN = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")
-"""What MLflow says of a run that is deleted, and of an id that is none."""
+_NOT_THERE = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")
+"""What MLflow says of a run or a version that is deleted, and of an id that is none."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Version:
         try:
             return bool(self.client.get_run(self.run_id).info.lifecycle_stage == "active") if self.run_id else False
         except MlflowException as error:
-            if error.error_code not in _NO_RUN:
+            if error.error_code not in _NOT_THERE:
                 raise
             return False
 
@@ -94,7 +94,7 @@ class Version:
         try:
             return dict(self.client.get_run(self.run_id).data.tags) if self.run_id else {}
         except MlflowException as error:
-            if error.error_code not in _NO_RUN:
+            if error.error_code not in _NOT_THERE:
                 raise
             return {}
 
@@ -105,7 +105,7 @@ class Version:
             if not run_id or not any(entry.path == name for entry in self.client.list_artifacts(run_id)):
                 return None
         except MlflowException as error:
-            if error.error_code not in _NO_RUN:
+            if error.error_code not in _NOT_THERE:
                 raise
             return None
         with TemporaryDirectory() as folder:
@@ -201,7 +201,7 @@ def _found(ask: Callable[[MlflowClient], Any]) -> Version | None:
     try:
         return _version(ask(client), client)
     except MlflowException as error:
-        if error.error_code not in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
+        if error.error_code not in _NOT_THERE:
             raise  # a registry that does not answer is not one without such a version
         return None
 

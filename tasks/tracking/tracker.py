@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, wraps
 from io import BytesIO
@@ -45,14 +45,15 @@ from mlflow.entities import (
 )
 from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
+from pydantic import TypeAdapter
 from requests import RequestException
 from sqlalchemy import NullPool, create_engine
 from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError
 
 import ltr
-from tasks.records import Cell, CellResult, LoggedDataset, TrackingError
+from tasks.records import Budget, Cell, CellResult, LoggedDataset, TrackingError
 from tasks.store.cells import CellFolder, PairsEntry, read_curve, read_pairs, read_position_bias
-from tasks.store.state import written_whole
+from tasks.store.state import alone, written_whole
 from tasks.store.templates import keep, take
 from tasks.tracking.moved import follow_move, follow_template
 from tasks.tracking.secrets import masked, require_escaped
@@ -67,6 +68,8 @@ model stays."""
 BELOW = "lambdaflow.below"
 """Tag of a cell: keys of those whose scores it learned from, in the order of its features."""
 DIGEST = "lambdaflow.digest"
+SEARCHED, BUDGET = "lambdaflow.searched", "lambdaflow.budget"
+"""Tags of a run: what it searched (a digest), and how far it got within its time (JSON)."""
 NOTE = "mlflow.note.content"
 """What MLflow shows as a run's description."""
 _NOTE_HOLDS = 8000
@@ -116,7 +119,18 @@ def opened() -> tuple[MlflowClient, str]:
         elif tracking_uri() == _database(_STORE) and (was := _moved_from()):
             print(f"mlruns/ was in {was.parent}: the addresses in {_STORE} are those of {Path.cwd()} now", file=sys.stderr)
         _require_database()
-        return _opened(os.environ.get("LAMBDAFLOW_ARTIFACTS") or own)
+        asked = os.environ.get("LAMBDAFLOW_ARTIFACTS")
+        client, number = _opened(asked or own)
+        if asked and asked != (place := client.get_experiment(number).artifact_location):
+            _tell_once(
+                f"LAMBDAFLOW_ARTIFACTS={asked} is for a new store: artifacts of this one go to {masked(place)}, as when it was made"
+            )
+        return client, number
+
+
+@cache
+def _tell_once(text: str) -> None:
+    print(text, file=sys.stderr)
 
 
 def _moved_from() -> Path | None:
@@ -126,7 +140,7 @@ def _moved_from() -> Path | None:
         TrackingError: where another program holds it for longer than half a minute.
     """
     try:
-        return follow_move(_STORE, EXPERIMENT)
+        return follow_move(_STORE)
     except sqlite3.OperationalError as error:
         raise TrackingError(f"{_STORE}: {error}; what was trained is kept, run the same command again") from None
 
@@ -441,14 +455,13 @@ class Tracker:
 
     def _has_model(self, run_id: str, key: str, below: Sequence[str]) -> bool:
         """Whether a finished child run has its model, which it is given where it was noted without; not where the model was deleted, or its
-        files, as far as they were in this folder: those of another one, or of a store, may only be out of sight."""
+        files."""
         logged = self._models_of(run_id)
         half = [model for model in logged if model.status in (LoggedModelStatus.PENDING, LoggedModelStatus.FAILED)]
         for model in half:
             self.client.delete_logged_model(model.model_id)
         if found := [model for model in logged if model not in half]:
-            own = [model for model in found if _is_here(model.artifact_location)]
-            return len(own) < len(found) or any(self.client.list_logged_model_artifacts(model.model_id) for model in own)
+            return any(map(self._has_files, found))
         outputs = self.client.get_run(run_id).outputs
         if outputs is not None and outputs.model_outputs:
             return False
@@ -460,6 +473,16 @@ class Tracker:
             raise
         self._end(run_id, RunStatus.FINISHED)
         return True
+
+    def _has_files(self, model: LoggedModel) -> bool:
+        """Whether there are files of a model, as far as can be seen from here: another folder may be out of sight."""
+        place = urlparse(model.artifact_location)
+        if place.scheme in ("", "file") and not Path(unquote(place.path)).is_relative_to(Path("mlruns").absolute()):
+            return True
+        try:
+            return any(self.client.list_logged_model_artifacts(model.model_id))
+        except Exception:  # each store has errors of its own, and one that does not answer says nothing
+            return True
 
     def _models_of(self, run_id: str) -> Sequence[LoggedModel]:
         return self.client.search_logged_models([self.experiment_id], f"source_run_id = '{run_id}'")
@@ -506,6 +529,15 @@ class Tracker:
         self.client.log_batch(self.run_id, tags=[RunTag(k, v) for name, text in tags.items() for k, v in _pieces(name, text)])
 
     @patient
+    def budget(self, key: str) -> Budget | None:
+        """How far the latest run that searched this got within its time, in whichever folder; None where no run came to the end."""
+        found = self._find(SEARCHED, key)
+        try:
+            return TypeAdapter(Budget).validate_json(found.data.tags.get(BUDGET, "")) if found else None
+        except ValueError:  # somebody has edited it
+            return None
+
+    @patient
     def note(self, text: str) -> None:
         """The description of the parent run, Markdown; of a text that is too long for it the lines that fit."""
         if len(text) > _NOTE_HOLDS:
@@ -528,8 +560,8 @@ class Tracker:
     def lines(self, lines: Mapping[str, Sequence[float]]) -> None:
         """Metrics of the parent run that have a value a step, from step 1 on; NaN where there is none."""
         points = [Metric(key, v, self._now, step) for key, values in lines.items() for step, v in enumerate(values, 1) if v == v]
-        for first in range(0, len(points), 1000):
-            self.client.log_batch(self.run_id, metrics=points[first : first + 1000])
+        for some in _batched(points, 1000):
+            self.client.log_batch(self.run_id, metrics=some)
 
     @patient
     def text(self, text: str, name: str) -> None:
@@ -550,19 +582,10 @@ def _packed_core() -> bytes:
     return packed.getvalue()
 
 
-def _is_here(location: str) -> bool:
-    """Whether an address of artifacts is in this folder's own ``mlruns/``."""
-    address = urlparse(location)
-    return address.scheme in ("", "file") and Path(unquote(address.path)).is_relative_to(Path("mlruns").absolute())
-
-
-@contextmanager
-def _alone_with(key: str) -> Iterator[None]:
+def _alone_with(key: str) -> AbstractContextManager[None]:
     """Commands that go on with the same run at the same time write a cell one after another: the second finds what the first wrote, and does
     not take it for something half-made."""
-    with open(f"mlruns/.cells-{key[0]}.lock", "w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+    return alone(Path(f"mlruns/.cells-{key[0]}.lock"))
 
 
 def _is_interruption(error: BaseException) -> bool:
@@ -666,7 +689,11 @@ class Tracked:
 
     @patient
     def download_model(self, folder: Path) -> Path:
-        """The folder of the logged model's own files."""
+        """The folder of the logged model's own files.
+
+        Raises:
+            ValueError: where the run has no model, or it or its files are gone.
+        """
         outputs = self.client.get_run(self.id).outputs
         if outputs is None or len(outputs.model_outputs) != 1:
             raise ValueError(f"run {self.id[:8]} has no model")
@@ -679,7 +706,13 @@ class Tracked:
             raise ValueError(
                 f"the model of run {self.id[:8]} was deleted in MLflow; run the same configuration again, which makes it anew"
             ) from None
-        return Path(path) / "artifacts" / "model"
+        found = Path(path) / "artifacts" / "model"
+        if not (found / "model.json").is_file():
+            raise ValueError(
+                f"the files of the model of run {self.id[:8]} are no longer where MLflow says; run the same configuration with --fresh, which "
+                "makes them anew"
+            )
+        return found
 
 
 @patient

@@ -1,5 +1,6 @@
 """Searches of a run: the same trials for any number of workers, interrupted or not, within a time or without."""
 
+import json
 import re
 import uuid
 from contextlib import contextmanager
@@ -14,11 +15,12 @@ from flows.pipeline import run
 from flows.search import Clock, search
 from flows.sweep import choose
 from tasks.config.reading import parse
-from tasks.records import CellResult, Fold
-from tasks.store.budgets import read_budget
+from tasks.records import Budget, CellResult, Fold
+from tasks.store.budgets import budget_file, read_budget
 from tasks.store.cells import CellFolder, cell_key
 from tasks.store.datasets import keep_queries
 from tasks.store.values import read_values
+from tasks.tracking.tracker import BUDGET, SEARCHED
 from tasks.training.cell import train
 from tests.conftest import make_queries
 
@@ -48,6 +50,13 @@ class Notes:
     cells: dict = field(default_factory=dict)
     """Labels of cells, and whether they have a model."""
     lines: list = field(default_factory=list)
+    tags: dict = field(default_factory=dict)
+
+    def say(self, tags):
+        self.tags |= tags
+
+    def budget(self, key):
+        return Budget(**json.loads(self.tags[BUDGET])) if self.tags.get(SEARCHED) == key else None
 
     def cell(self, cell, result, data, tags, model):
         self.cells[cell.label] = model or self.cells.get(cell.label, False)
@@ -263,6 +272,12 @@ def test_time_ends_a_search_at_a_cell_and_the_same_run_ends_there_again(folds, f
     assert again.budget == first.budget
     for more in ({"refit": True}, {"name": "other", "optimality": {"measure": "ndcg"}}):
         assert plain(searched(folds, notes, budget="15s", **more)) == plain(first), "what is asked of its models is no other search"
+    budget_file(Clock(parse({**CONFIG, "budget": "15s"}), folds, False, 1).key).unlink()
+    now[0] = -1e9
+    monkeypatch.setattr("flows.search.monotonic", lambda: now[0])
+    with no_folder_of_cells():
+        elsewhere = searched(folds, notes, budget="15s")
+    assert plain(elsewhere) == plain(first), "another folder has MLflow's word on where the time ended"
     monkeypatch.undo()
     longer = searched(folds, budget="1h")
     assert plain(longer) == plain(found)

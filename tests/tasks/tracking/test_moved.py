@@ -30,9 +30,9 @@ def test_addresses_follow_the_folder_and_stay_in_place_otherwise(workplace, monk
     monkeypatch.chdir(project)
     tracker = Tracker("x", "key")
     tracker.text("one", "one.txt")
-    assert follow_move(project / "mlruns/mlflow.db", "lambdaflow") is None
+    assert follow_move(project / "mlruns/mlflow.db") is None
     (workplace / "link").symlink_to(project)
-    assert follow_move(workplace / "link/mlruns/mlflow.db", "lambdaflow") is None
+    assert follow_move(workplace / "link/mlruns/mlflow.db") is None
     project.rename(workplace / "moved")
     monkeypatch.chdir(workplace / "moved")
     again = Tracker("x", "key")
@@ -64,10 +64,36 @@ def test_a_store_that_is_copied_from_the_template_is_as_mlflow_makes_one(tmp_pat
     assert made["made"] == made["copied"]
 
 
-def test_artifacts_that_lie_elsewhere_stay_there(workplace, monkeypatch):
-    monkeypatch.setenv("LAMBDAFLOW_ARTIFACTS", (workplace / "store").as_uri())
-    opened()
-    assert follow_move(workplace / "mlruns/mlflow.db", "lambdaflow") is None
+def test_artifacts_that_lie_elsewhere_stay_there(workplace, monkeypatch, capsys):
+    """Also where their folder is called as ours is."""
+    store = (workplace / "shared/mlruns/artifacts").as_uri()
+    monkeypatch.setenv("LAMBDAFLOW_ARTIFACTS", store)
+    client, number = opened()
+    assert follow_move(workplace / "mlruns/mlflow.db") is None
+    assert client.get_experiment(number).artifact_location == store
+    assert not capsys.readouterr().err
+    monkeypatch.setenv("LAMBDAFLOW_ARTIFACTS", str(workplace / "other"))
+    for _ in range(2):
+        opened()
+    told = (
+        f"LAMBDAFLOW_ARTIFACTS={workplace / 'other'} is for a new store: artifacts of this one go to {store}, as when it was made\n"
+    )
+    assert capsys.readouterr().err == told
+
+
+def test_a_move_is_followed_by_an_experiment_that_was_renamed(workplace, monkeypatch):
+    project = workplace / "project"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    tracker = Tracker("x", "key")
+    tracker.client.rename_experiment(tracker.experiment_id, "ours")
+    project.rename(workplace / "moved")
+    monkeypatch.chdir(workplace / "moved")
+    client, number = opened()
+    here = (workplace / "moved/mlruns/artifacts").as_uri()
+    assert {client.get_experiment(one).artifact_location for one in (number, tracker.experiment_id)} == {here}
+    assert client.get_run(tracker.run_id).info.artifact_uri.startswith(here)
+    assert follow_move(workplace / "moved/mlruns/mlflow.db") is None
 
 
 def files_in(folder):
@@ -117,4 +143,4 @@ def test_an_empty_database_has_not_moved(workplace):
     (workplace / "mlruns").mkdir()
     with sqlite3.connect(workplace / "mlruns/mlflow.db") as store:
         store.execute("create table experiments (name text, artifact_location text)")
-    assert follow_move(workplace / "mlruns/mlflow.db", "lambdaflow") is None
+    assert follow_move(workplace / "mlruns/mlflow.db") is None

@@ -13,6 +13,9 @@ import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from dataclasses import asdict
+from types import SimpleNamespace
+from urllib.parse import unquote, urlparse
 
 import pytest
 from mlflow.exceptions import MlflowException
@@ -20,15 +23,17 @@ from mlflow.protos.databricks_pb2 import BAD_REQUEST, TEMPORARILY_UNAVAILABLE
 from mlflow.tracking import MlflowClient
 
 import ltr
-from tasks.records import Cell, CellResult, Fold, LoggedDataset
+from tasks.records import Budget, Cell, CellResult, Fold, LoggedDataset
 from tasks.store.cells import CellFolder, PairsEntry, write_pairs
 from tasks.store.values import table
 from tasks.tracking.runs import find_run
 from tasks.tracking.tracker import (
+    BUDGET,
     CELL_KEY,
     CHOSEN,
     ERROR,
     EXPERIMENT,
+    SEARCHED,
     Tracked,
     Tracker,
     TrackingError,
@@ -476,3 +481,56 @@ def test_two_commands_that_begin_the_same_run_at_once_make_one(workplace):
         with ThreadPoolExecutor(4) as pool:
             begun = list(pool.map(lambda _, key=f"{attempt}": Tracker("run", key).run_id, range(4)))
         assert len(set(begun)) == 1
+
+
+def test_where_a_search_was_ended_by_time_is_known_to_every_folder_of_a_store(workplace):
+    budget = Budget(12.0, 12.5, 9, ended=True)
+    first = Tracker("one", "key")
+    with first.running():
+        first.say({SEARCHED: "what", BUDGET: json.dumps(asdict(budget))})
+    other = Tracker("refit", "another key")
+    assert other.budget("what") == budget
+    assert other.budget("something else") is None
+    MlflowClient(tracking_uri()).set_tag(first.run_id, BUDGET, "nine cells")
+    assert other.budget("what") is None, "somebody has edited it"
+
+
+def test_files_of_a_model_that_a_store_has_lost_are_missed_and_those_out_of_sight_are_not(cell, monkeypatch):
+    tracker = Tracker("x", "key")
+    run_id = tracker.cell(*cell)
+    (model,) = tracker._models_of(run_id)
+    assert tracker._has_files(model)
+    shutil.rmtree(unquote(urlparse(model.artifact_location).path))
+    assert not tracker._has_files(model)
+    asked = []
+
+    class Store:
+        answer = ()
+
+        def list_logged_model_artifacts(self, model_id):
+            asked.append(model_id)
+            if isinstance(self.answer, Exception):
+                raise self.answer
+            return self.answer
+
+    tracker.client = Store()
+    there, elsewhere = (
+        SimpleNamespace(model_id="m", artifact_location=place) for place in ("s3://bucket/m", "file:///other/mlruns/m")
+    )
+    assert not tracker._has_files(there)
+    for Store.answer in (["MLmodel"], RuntimeError("NoSuchBucket")):
+        assert tracker._has_files(there)
+    assert len(asked) == 3
+    assert tracker._has_files(elsewhere)
+    assert len(asked) == 3
+
+
+def test_a_model_without_its_files_is_told_when_it_is_asked_for(cell, tmp_path):
+    tracker = Tracker("x", "key")
+    run_id = tracker.cell(*cell)
+    (model,) = tracker._models_of(run_id)
+    shutil.rmtree(unquote(urlparse(model.artifact_location).path) + "/artifacts")
+    with pytest.raises(
+        ValueError, match=f"the files of the model of run {run_id[:8]} are no longer where MLflow says; run the same"
+    ):
+        find_run(run_id).download_model(tmp_path)
