@@ -121,7 +121,7 @@ def opened() -> tuple[MlflowClient, str]:
         _require_database()
         asked = os.environ.get("LAMBDAFLOW_ARTIFACTS")
         client, number = _opened(asked or own)
-        if asked and asked != (place := client.get_experiment(number).artifact_location):
+        if asked and (place := client.get_experiment(number).artifact_location) not in (asked, str(Path(asked).absolute())):
             _tell_once(
                 f"LAMBDAFLOW_ARTIFACTS={asked} is for a new store: artifacts of this one go to {masked(place)}, as when it was made"
             )

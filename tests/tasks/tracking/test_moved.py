@@ -81,6 +81,14 @@ def test_artifacts_that_lie_elsewhere_stay_there(workplace, monkeypatch, capsys)
     assert capsys.readouterr().err == told
 
 
+def test_a_folder_for_artifacts_may_be_a_relative_one(workplace, monkeypatch, capsys):
+    monkeypatch.setenv("LAMBDAFLOW_ARTIFACTS", "ours/kept")
+    client, number = opened()
+    assert client.get_experiment(number).artifact_location == str(workplace / "ours/kept")
+    opened()
+    assert not capsys.readouterr().err
+
+
 def test_a_move_is_followed_by_an_experiment_that_was_renamed(workplace, monkeypatch):
     project = workplace / "project"
     project.mkdir()
