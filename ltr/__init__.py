@@ -38,14 +38,15 @@ from ltr.objectives.lambda_objective import Objective
 from ltr.objectives.preferences import Preferences
 from ltr.objectives.terms import Schedule, Term
 from ltr.objectives.unbiased import Unbiased
-from ltr.rankers import base
+from ltr.rankers import saved
 from ltr.rankers.average import Average
-from ltr.rankers.base import Ranker, save
+from ltr.rankers.base import Ranker
 from ltr.rankers.column import Column
 from ltr.rankers.combination import Combination, combine
 from ltr.rankers.estimator import Estimator
 from ltr.rankers.fusion import Fusion, WeightedFusion
 from ltr.rankers.line_search import Mixtures, mix_scores
+from ltr.rankers.saved import save
 from ltr.rankers.tables import queries_from
 from ltr.trees.binned import Binned
 from ltr.trees.lambdamart import LambdaMART
@@ -66,8 +67,8 @@ Model = Ranker
 
 
 def load(folder: str | Path) -> Ranker:
-    """The model saved in `folder`; see `ltr.rankers.base.load`."""
-    return base.load(folder, KINDS)
+    """The model saved in `folder`; see `ltr.rankers.saved.load`."""
+    return saved.load(folder, KINDS)
 
 
 def ensemble(copies: int = 3, seed: int = 1, conventions: Conventions | None = None) -> Average:

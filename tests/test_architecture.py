@@ -35,7 +35,7 @@ KNOWS_THE_ENVIRONMENT = {
 }
 """How threads wait can be said in no other way; compiled kernels are files in the user's cache folder; and two of them are compiled at once by
 two processes only."""
-OPENS_FILES = {"ltr/rankers/base.py"}
+OPENS_FILES = {"ltr/rankers/saved.py"}
 KNOW_MLFLOW = {"tasks/tracking/tracker.py", "tasks/tracking/registry.py", "tasks/tracking/served_model.py"}
 MOST_PARAMETERS = 7
 LONG_SIGNATURES = {

@@ -23,7 +23,8 @@ from ltr.data.queries import Queries, canonical
 from ltr.kernels.kernel import Floats, Ints
 from ltr.metrics.measure import Measure, lowest_of
 from ltr.metrics.significance import interval_of_equals
-from ltr.rankers.base import Ranker, checked_features, with_features_of
+from ltr.rankers.base import Ranker, with_features_of
+from ltr.rankers.features import checked_features
 from ltr.rankers.parameters import SEED, whole
 from ltr.rankers.training import query_values
 

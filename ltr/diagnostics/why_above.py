@@ -22,7 +22,8 @@ import numpy as np
 
 from ltr.data.queries import Queries
 from ltr.kernels.kernel import Bools, Floats, Floats32, Ints
-from ltr.rankers.base import Ranker, checked_features, with_features_of
+from ltr.rankers.base import Ranker, with_features_of
+from ltr.rankers.features import checked_features
 
 EXACT = 10
 """Features in which two documents may differ for all 2^10 mixtures of them to be scored."""

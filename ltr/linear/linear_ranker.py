@@ -18,7 +18,8 @@ from ltr.data.queries import Queries, canonical
 from ltr.kernels.kernel import Floats, Floats32
 from ltr.linear.imputation import Imputation, Way, fit_imputation
 from ltr.metrics.measure import Measure
-from ltr.rankers.base import Arrays, Features, Ranker, Tick, check_data, checked_features, learned
+from ltr.rankers.base import Arrays, Ranker, Tick, check_data, learned
+from ltr.rankers.features import Features, checked_features
 from ltr.rankers.surface import Surface, linear_surface
 from ltr.rankers.training import Curve, judged, mean_measure
 

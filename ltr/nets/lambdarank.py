@@ -31,9 +31,10 @@ from ltr.objectives.seam import QueryObjective
 from ltr.objectives.shown import ONLY_FEATURES, Shown, looks, shown_once
 from ltr.objectives.terms import Term, saturations, terms_of
 from ltr.objectives.unbiased import InverseObjective, Kind, Unbiased, by_rank, in_words
-from ltr.rankers.base import Arrays, Features, Ranker, Tick, check_data, checked_features, learned
+from ltr.rankers.base import Arrays, Ranker, Tick, check_data, learned
 from ltr.rankers.chosen_way import Auto, chosen_way
 from ltr.rankers.fair_pages import FairPages, largest
+from ltr.rankers.features import Features, checked_features
 from ltr.rankers.parameters import FACTOR, SEED, SHARE, Span, whole
 from ltr.rankers.surface import Surface
 from ltr.rankers.training import Callback, Curve, Progress, UndefinedMeasureError, checked_callbacks, mean_measure

@@ -22,9 +22,10 @@ from ltr.data.queries import Queries, canonical, select
 from ltr.kernels.kernel import Floats, Floats32, Ints
 from ltr.metrics.measure import Measure
 from ltr.objectives.unbiased import Unbiased
-from ltr.rankers.base import Arrays, Features, Ranker, Tick, check_data, learned
+from ltr.rankers.base import Arrays, Ranker, Tick, check_data, learned
 from ltr.rankers.column import Column
 from ltr.rankers.fair_pages import are_pages, largest, ways_of
+from ltr.rankers.features import Features
 from ltr.rankers.parameters import PENALTY, SEED, SHARE, Span, whole
 from ltr.rankers.surface import Surface
 from ltr.rankers.training import UndefinedMeasureError, mean_measure

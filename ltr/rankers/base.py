@@ -2,31 +2,25 @@
 
 A ranker subclasses `Ranker` and defines how it learns (`fit`), how it scores (`_scores`), how its scores depend on its weights
 (`_surface`) and how what it learned is written as arrays (`_learned_arrays`, `_with_arrays`). Parameters, digest, saving and loading
-follow from its fields; class traits say what else it can do. On disk: JSON for people, npz for the arrays, no pickle.
+follow from its fields; class traits say what else it can do. What is given as features is read by `ltr.rankers.features`; models are kept on
+disk by `ltr.rankers.saved`.
 """
 
 from __future__ import annotations
 
-import json
 import math
-import warnings
-import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from hashlib import sha256
-from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self, TypeVar, cast, overload
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from ltr.data.arrays import rows_of
-from ltr.data.masked import unmasked
 from ltr.data.named import Named
 from ltr.data.plain_function import PlainFunction
-from ltr.data.queries import WEIGHTS, FarValueError, Queries, as_float32, in_order
-from ltr.data.sparse import SparseFeatures, is_sparse, sparse_features
+from ltr.data.queries import WEIGHTS, Queries, in_order
+from ltr.data.sparse import is_sparse
 from ltr.kernels.kernel import Array, Bools, Floats, Floats32
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.evaluation import NOT_RANKED
@@ -34,14 +28,10 @@ from ltr.metrics.measure import Measure
 from ltr.objectives.effective_pairs import Ledger
 from ltr.objectives.terms import Term, Written, terms_from
 from ltr.objectives.unbiased import Unbiased
+from ltr.rankers.features import Features, checked_features, few_of, type_of
 from ltr.rankers.parameters import Span, check_parameters
 from ltr.rankers.surface import Surface
 from ltr.rankers.training import Callback, Curve
-
-FORMAT = 2
-"""Version of ``model.json``; raised when older versions of the program cannot read what is written."""
-MOST_DENSE = 1 << 28
-"""Numbers of sparse features that are made dense at once."""
 
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 """Values that JSON can hold."""
@@ -50,30 +40,6 @@ Arrays = dict[str, Array]
 Tick = Callable[[], None]
 """Called after every tree, epoch or iteration of a training; what it raises ends the training."""
 
-
-class Frame(Protocol):
-    """What is used of a frame of polars or pandas."""
-
-    @property
-    def columns(self) -> Iterable[str]:
-        """Their names."""
-        ...
-
-    @overload
-    def __getitem__(self, names: str) -> ArrayLike: ...
-
-    @overload
-    def __getitem__(self, names: list[str]) -> Frame: ...
-
-    def __len__(self) -> int: ...
-
-    def to_numpy(self) -> Array:
-        """``[rows, columns]``."""
-        ...
-
-
-Features = ArrayLike | Frame
-"""``[documents, features]``, or a frame whose columns have the features' names."""
 
 _Value = TypeVar("_Value")
 
@@ -516,111 +482,6 @@ def digest_of(kind: str, arrays: Mapping[str, Array]) -> str:
     return hasher.hexdigest()
 
 
-def checked_features(features: Features, names: tuple[str, ...]) -> Floats32:
-    """``float32 [documents, features]`` of an array, or of a frame whose columns have the model's feature names.
-
-    Raises:
-        ValueError: when the model is not fitted, the width differs, a named feature is missing or one is no number.
-    """
-    if not names:
-        raise ValueError("this model is not fitted")
-    if is_sparse(features):
-        rows = checked_sparse(features, names)
-        if rows.shape[0] * rows.shape[1] > MOST_DENSE:
-            raise ValueError(
-                f"features: {rows.shape[0]:,} × {rows.shape[1]:,} of them are too many to be made dense here; give fewer rows, or their toarray()"
-            )
-        dense: Floats32 = rows.toarray()
-        return dense
-    if columns := columns_of(features):
-        if missing := [name for name in names if name not in columns]:
-            raise ValueError(f"features missing in the data: {_few(missing)}")
-        features = _numbers(cast(Frame, features)[list(names)], names)
-    try:
-        array = as_float32(np.asarray(unmasked(features)), "features")
-    except FarValueError:
-        raise
-    except (TypeError, ValueError, OverflowError):
-        meant = "; of ltr.Queries, give their features" if isinstance(features, Queries) else ""
-        raise ValueError(f"features: {_named(features)}; expected numbers [documents, {len(names)}]{meant}") from None
-    if array.ndim != 2 or array.shape[1] != len(names):
-        raise ValueError(f"features have shape {array.shape}; the model was fitted on {len(names)} features")
-    return array
-
-
-def columns_of(X: Features) -> list[str]:
-    """Columns of a frame; none of an array, or of a frame whose columns are numbered.
-
-    Raises:
-        ValueError: for a lazy frame or an Arrow table, for two columns of one name, and where some are named by text and others are not.
-    """
-    if hasattr(X, "collect") and not hasattr(X, "__len__"):
-        raise ValueError(f"X: a {type(X).__name__} holds no rows yet; collect() it first")
-    if hasattr(X, "column_names") and hasattr(X, "to_pandas"):
-        raise ValueError(f"X: a {type(X).__name__} of Arrow; give polars.from_arrow(X), or its to_pandas()")
-    columns = list(getattr(X, "columns", ()))
-    require_distinct(columns, "X")
-    if 0 < (text := sum(isinstance(name, str) for name in columns)) < len(columns):
-        other = next(name for name in columns if not isinstance(name, str))
-        raise ValueError(
-            f"X: {text} of {len(columns)} columns are named by text, and one is {other!r}; give all of them names of text"
-        )
-    return columns if all(isinstance(name, str) for name in columns) else []
-
-
-def require_distinct(columns: list[str], what: str) -> None:
-    """Raises ValueError where two columns have one name, and nobody knows which is meant."""
-    if len({*columns}) < len(columns):
-        raise ValueError(f"{what}: two columns are called {next(name for name in columns if columns.count(name) > 1)!r}")
-
-
-_NO_NUMBERS = ("category", "categorical", "enum", "date", "timedelta", "duration", "time", "period")
-"""How the names of types begin, in pandas and polars, that hold numbers only as their own code."""
-
-
-def _numbers(frame: Frame, names: tuple[str, ...]) -> Floats32:
-    kinds = zip(names, getattr(frame, "dtypes", ()), strict=False)
-    text = [name for name, kind in kinds if f"{kind}".lower().startswith(_NO_NUMBERS)]
-    if not text:
-        try:
-            return as_float32(np.asarray(frame.to_numpy()), "features")
-        except FarValueError:
-            raise
-        except (TypeError, ValueError):
-            columns = [unmasked(frame[name]) for name in names]
-            text = [name for name, column in zip(names, columns, strict=True) if not _is_numeric(column)]
-            if not text:
-                numbers = (as_float32(np.asarray(column), name) for name, column in zip(names, columns, strict=True))
-                return rows_of(numbers, len(columns[0]), len(columns))
-    raise ValueError(
-        f"features: column {text[0]!r} holds no numbers; ltr.Estimator knows categories by the column that it was fitted to"
-    )
-
-
-def _is_numeric(column: object) -> bool:
-    try:
-        as_float32(np.asarray(column), "")
-    except FarValueError:
-        return True
-    except (TypeError, ValueError, OverflowError):
-        return False
-    return True
-
-
-def checked_sparse(features: object, names: tuple[str, ...]) -> SparseFeatures:
-    """`ltr.data.sparse.sparse_features`, as many columns as there are names.
-
-    Raises:
-        ValueError: when the model is not fitted or the width differs.
-    """
-    rows = sparse_features(features)
-    if not names:
-        raise ValueError("this model is not fitted")
-    if rows.shape[1] != len(names):
-        raise ValueError(f"features have shape {rows.shape}; the model was fitted on {len(names)} features")
-    return rows
-
-
 def with_features_of(ranker: Ranker, queries: Queries, caller: str) -> Queries:
     """The queries with the features that a fitted ranker reads, by name and in its order.
 
@@ -650,7 +511,7 @@ def check_data(ranker: Ranker, queries: Queries, valid: Queries | None) -> None:
             continue
         if not isinstance(given, Queries):
             raise ValueError(
-                f"{type(ranker).__name__}.fit: {name} is {_named(given)}; it takes ltr.Queries(features, labels, offsets), "
+                f"{type(ranker).__name__}.fit: {name} is {type_of(given)}; it takes ltr.Queries(features, labels, offsets), "
                 "and ltr.Estimator(model).fit(X, y, qid) takes arrays"
             )
         if not given.n_documents or not given.n_features:
@@ -672,157 +533,5 @@ def check_data(ranker: Ranker, queries: Queries, valid: Queries | None) -> None:
         raise ValueError(f"{type(ranker).__name__}.fit: queries have weights, and {ranker.kind} does not obey them")
     if valid is not None and valid.names != queries.names:
         raise ValueError(
-            f"{type(ranker).__name__}.fit: valid has the features {_few(valid.names)}, and queries {_few(queries.names)}"
+            f"{type(ranker).__name__}.fit: valid has the features {few_of(valid.names)}, and queries {few_of(queries.names)}"
         )
-
-
-def _named(given: object) -> str:
-    """What something is, for people: its type, and an array's shape."""
-    shape = getattr(given, "shape", None)
-    return f"a {type(given).__module__.split('.')[0].replace('builtins', 'Python')} {type(given).__name__}{f' {shape}' if shape else ''}"
-
-
-def _few(names: Sequence[str]) -> str:
-    return ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
-
-
-def save(model: Ranker, folder: str | Path) -> None:
-    """Writes ``model.json`` and ``model.npz`` into `folder`, which is made where missing. A model that is there is replaced when both are written:
-    whenever this is interrupted, killed too, `load` finds the one or the other.
-
-    Raises:
-        ValueError: for what is no ranker, or one that is not fitted.
-    """
-    if not isinstance(model, Ranker):
-        inner = "; of an estimator, save its model_" if hasattr(model, "get_params") else ""
-        raise ValueError(f"save: model is {_named(model)}; it takes a fitted ranker{inner}")
-    about: dict[str, Json] = {
-        "format": FORMAT,
-        "kind": model.kind,
-        "digest": model.digest,
-        "parameters": model.parameters,
-        "features": list(model.names),
-    }
-    arrays = model.arrays
-    text = json.dumps({**about, "content": content_digest(about, arrays)}, indent=1) + "\n"
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    first, last = folder / "model.npz.partial", folder / "model.json.partial"
-    _settle(first, last)  # of one that was killed
-    try:
-        with open(first, "wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
-        last.write_text(text, encoding="utf-8")
-        first.replace(folder / "model.npz")
-    finally:
-        _settle(first, last)
-
-
-def _settle(first: Path, last: Path) -> None:
-    """Where the arrays are in their place, what is said of them follows; otherwise nothing is left of either."""
-    if first.exists():
-        last.unlink(missing_ok=True)
-        first.unlink()
-    elif last.exists():
-        last.replace(last.with_suffix(""))
-
-
-def _sayings(folder: Path) -> Path:
-    """``model.json``, or what was to replace it where `save` was killed with the arrays in their place."""
-    last = folder / "model.json.partial"
-    return last if last.exists() and not (folder / "model.npz.partial").exists() else folder / "model.json"
-
-
-def content_digest(about: Mapping[str, Json], arrays: Mapping[str, Array]) -> str:
-    """sha256 of all that a saved model consists of: ``model.json`` without this digest itself, and every array. Models saved by 0.1.0
-    have no such digest."""
-    written = json.dumps({name: value for name, value in about.items() if name != "content"}, sort_keys=True)
-    return sha256(f"{written}{digest_of('', arrays)}".encode()).hexdigest()
-
-
-def _about(path: Path) -> dict[str, Any]:
-    """What ``model.json`` says, each entry of its type."""
-    about = json.loads(path.read_text("utf-8"))
-    if not isinstance(about, dict):
-        raise ValueError("model.json holds no JSON object")
-    if about.get("format") != FORMAT:
-        raise ValueError(f"model format {about.get('format')!r}, this version reads {FORMAT}")
-    for name, kind in _ENTRIES.items():
-        if not isinstance(about.get(name, "" if name == "content" else None), kind):
-            raise ValueError(f"model.json: {name!r} is {'missing' if name not in about else f'no {_WORDS[kind]}'}")
-    strange = [name for name in about if name not in _ENTRIES]
-    if strange:
-        raise ValueError(f"model.json: unknown entry {strange[0]!r}")
-    if not all(isinstance(name, str) for name in about["features"]):
-        raise ValueError("model.json: 'features' is no list of names")
-    return about
-
-
-_ENTRIES: dict[str, type] = {"format": int, "kind": str, "digest": str, "parameters": dict, "features": list, "content": str}
-_WORDS: dict[type, str] = {int: "whole number", str: "text", dict: "JSON object", list: "list"}
-
-
-def _arrays(path: Path) -> Arrays:
-    """The arrays of an archive that `save` wrote. Nothing is allocated for an array that claims more than its entry in the file holds."""
-    arrays = {}
-    with zipfile.ZipFile(path) as archive:
-        for entry in archive.infolist():
-            name = entry.filename.removesuffix(".npy")
-            if entry.compress_type != zipfile.ZIP_STORED:
-                raise ValueError(f"array {name!r} is compressed")
-            with archive.open(entry) as file:
-                read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-                shape, by_columns, dtype = read[np.lib.format.read_magic(file)](file)
-                if dtype.hasobject:
-                    raise ValueError(f"array {name!r} holds objects")
-                held = entry.file_size - file.tell()
-                if math.prod(shape) * dtype.itemsize != held or min(shape, default=0) < 0:
-                    raise ValueError(f"array {name!r} claims shape {shape} of {dtype} and holds {held} bytes")
-                array = np.frombuffer(bytearray(file.read()), dtype)
-                arrays[name] = array.reshape(shape, order="F").copy(order="C") if by_columns else array.reshape(shape)
-    return arrays
-
-
-def load(folder: str | Path, kinds: Mapping[str, type[Ranker]]) -> Ranker:
-    """The model that `save` wrote into `folder`.
-
-    Raises:
-        ValueError: for a folder without a model, another format, an unknown kind, or files that do not match their digests.
-    """
-    folder = Path(folder)
-    try:
-        about, arrays = _about(_sayings(folder)), _arrays(folder / "model.npz")
-    except Exception as error:  # of the parsers of JSON, zip and npy, which fail in a dozen ways on bytes that may be anything
-        raise ValueError(f"{folder}: no readable model.json and model.npz ({_sentence(error)})") from error
-    kind = about["kind"]
-    if kind not in kinds:
-        raise ValueError(f"{folder}: unknown kind of model {kind!r}; known: {', '.join(kinds)}")
-    scored = {name: array for name, array in arrays.items() if "/" not in name}
-    content = content_digest(about, arrays)
-    if digest_of(kind, scored) != about["digest"] or about.get("content", content) != content:
-        raise ValueError(
-            f"{folder}: model.json and model.npz do not match the digest in model.json; they were changed or are damaged"
-        )
-    try:
-        model = kinds[kind].restored(about["parameters"], arrays, tuple(about["features"]))
-        same = model.digest == about["digest"]
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"{folder}: what is written there is no {kind} ({_sentence(error)})") from error
-    if "content" not in about:
-        warnings.warn(
-            f"{folder}: version 0.1.0 saved it, without a digest of its parameters and features: nothing tells whether these were changed since "
-            "(`ltr.save` writes one)",
-            stacklevel=3,
-        )
-    if not same:
-        raise ValueError(
-            f"{folder}: parameters and arrays do not match the digest in model.json; the files were changed or are damaged"
-        )
-    return model
-
-
-def _sentence(error: Exception) -> str:
-    """An error in one short line; one that is no sentence begins with its type."""
-    said = " ".join(str(error).split())
-    said = said if isinstance(error, ValueError | OSError) and said else f"{type(error).__name__} {said}".strip()
-    return said if len(said) <= 200 else f"{said[:200]} …"

@@ -32,7 +32,8 @@ from ltr.kernels.threads import threads
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
 from ltr.rankers.average import Average
-from ltr.rankers.base import Features, Frame, Ranker, Tick, columns_of
+from ltr.rankers.base import Ranker, Tick
+from ltr.rankers.features import Features, Frame, columns_of
 from ltr.rankers.parameters import whole
 from ltr.rankers.tables import Reading, are_numbers, categories_of, values_in, weighed
 from ltr.rankers.training import Callback, checked_callbacks, mean_measure

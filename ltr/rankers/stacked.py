@@ -12,8 +12,9 @@ import numpy as np
 from ltr.data.queries import Queries
 from ltr.kernels.kernel import Floats, Floats32
 from ltr.rankers.average import Average
-from ltr.rankers.base import Arrays, Features, Ranker, Tick
+from ltr.rankers.base import Arrays, Ranker, Tick
 from ltr.rankers.column import Column
+from ltr.rankers.features import Features
 from ltr.rankers.surface import Surface
 
 

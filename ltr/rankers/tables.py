@@ -25,7 +25,7 @@ from ltr.data.offsets import offsets_from_sizes
 from ltr.data.queries import FarValueError, Queries, as_float32, warn_of_lost_digits
 from ltr.data.sparse import is_sparse, require_places, sparse_features
 from ltr.kernels.kernel import Floats, Floats32, Ints
-from ltr.rankers.base import Features, Frame, columns_of
+from ltr.rankers.features import Features, Frame, columns_of
 
 
 def queries_from(

@@ -27,9 +27,10 @@ from ltr.objectives.shown import ONLY_FEATURES, looks, shown_once
 from ltr.objectives.terms import AUTO, WITHOUT_HESSIAN, Term, in_pairs, saturations, settled, terms_of, weights_at
 from ltr.objectives.two_class import TwoClassObjective
 from ltr.objectives.unbiased import Unbiased, by_rank, in_words
-from ltr.rankers.base import Arrays, Features, Ranker, Tick, check_data, checked_features, learned
+from ltr.rankers.base import Arrays, Ranker, Tick, check_data, learned
 from ltr.rankers.chosen_way import Auto, chosen_way
 from ltr.rankers.fair_pages import FairPages, largest
+from ltr.rankers.features import Features, checked_features
 from ltr.rankers.parameters import FACTOR, PART, PENALTY, SEED, SHARE, Span, whole
 from ltr.rankers.training import Callback, Progress, checked_callbacks
 from ltr.rankers.verdict import NAIVE

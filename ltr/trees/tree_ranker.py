@@ -7,7 +7,8 @@ import numpy as np
 
 from ltr.data.sparse import dense_columns, is_sparse
 from ltr.kernels.kernel import Floats, Floats32, Ints32
-from ltr.rankers.base import Arrays, Features, Ranker, UndefinedScoreError, checked_features, checked_sparse, learned
+from ltr.rankers.base import Arrays, Ranker, UndefinedScoreError, learned
+from ltr.rankers.features import Features, checked_features, checked_sparse
 from ltr.rankers.parameters import whole
 from ltr.rankers.surface import Surface
 from ltr.trees.attribution import shapley

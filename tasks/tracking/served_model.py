@@ -61,7 +61,7 @@ if _CORE.is_file() and "ltr" not in sys.modules:
     sys.path.insert(0, str(_unpacked()))
 
 import ltr  # noqa: E402
-from ltr.rankers.base import columns_of  # noqa: E402
+from ltr.rankers.features import columns_of  # noqa: E402
 from ltr.rankers.stacked import Stacked  # noqa: E402
 from ltr.rankers.tables import Reading  # noqa: E402
 
