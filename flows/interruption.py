@@ -17,7 +17,7 @@ from types import FrameType
 
 from flows.leftovers import close_in_prefect
 from flows.owners import owner, started_by
-from tasks.tracking.tracker import close_abandoned
+from tasks.tracking.tracked import close_abandoned
 from tasks.training.cell import STOP
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -29,7 +29,7 @@ from prefect.states import Crashed, State
 
 from flows.owners import gone, has_ended, is_gone, is_signature, owner, started_by
 from tasks.store.state import clear_partials
-from tasks.tracking.tracker import close_abandoned
+from tasks.tracking.tracked import close_abandoned
 
 _TAG = "owner:"
 _PAGE = 200

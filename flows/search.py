@@ -19,7 +19,8 @@ from tasks.store.budgets import read_budget, write_budget
 from tasks.store.cells import CellFolder, cell_key, read_curve
 from tasks.store.state import core_digest, digest_of
 from tasks.tracking.description import describe_fold
-from tasks.tracking.tracker import BUDGET, SEARCHED, Tracker
+from tasks.tracking.store import BUDGET, SEARCHED
+from tasks.tracking.tracker import Tracker
 from tasks.training.search import Came, Wanted, Wave, waves
 
 

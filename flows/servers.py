@@ -31,7 +31,7 @@ from tasks.records import ConfigError, DataError
 from tasks.store import state
 from tasks.tracking.pages import runs_page
 from tasks.tracking.secrets import masked
-from tasks.tracking.tracker import opened, tracking_uri
+from tasks.tracking.store import opened, tracking_uri
 
 if TYPE_CHECKING:
     from prefect.runner import Runner

@@ -18,7 +18,8 @@ from tasks.report.outcome import PartlyFailedError, RunOutcome
 from tasks.report.study import StudyTable, gather, markdown, write_study
 from tasks.store import state
 from tasks.store.state import core_digest, digest_of
-from tasks.tracking.tracker import FOUND, Tracker
+from tasks.tracking.store import FOUND
+from tasks.tracking.tracker import Tracker
 
 
 @dataclass(frozen=True)

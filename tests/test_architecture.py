@@ -36,7 +36,7 @@ KNOWS_THE_ENVIRONMENT = {
 """How threads wait can be said in no other way; compiled kernels are files in the user's cache folder; and two of them are compiled at once by
 two processes only."""
 OPENS_FILES = {"ltr/rankers/saved.py"}
-KNOW_MLFLOW = {"tasks/tracking/tracker.py", "tasks/tracking/registry.py", "tasks/tracking/served_model.py"}
+KNOW_MLFLOW = {f"tasks/tracking/{name}.py" for name in ("store", "tracker", "tracked", "registry", "served_model")}
 MOST_PARAMETERS = 7
 LONG_SIGNATURES = {
     "ltr/diagnostics/optimality.py certify": "public as `ltr.certify` since 0.1.0, its settings given by name",

@@ -55,7 +55,7 @@ def _start(
         from tasks.report.outcome import PartlyFailedError
         from tasks.report.results_file import keep_results, read_results
         from tasks.tracking.description import commit
-        from tasks.tracking.tracker import opened, patient
+        from tasks.tracking.store import opened, patient
 
     if is_cold():
         _compile()
@@ -106,7 +106,7 @@ def refit(given: argparse.Namespace) -> int:
         import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
         from tasks.config.reading import from_yaml, parse
         from tasks.tracking.runs import find_run
-        from tasks.tracking.tracker import CHOSEN
+        from tasks.tracking.store import CHOSEN
 
         make_state_folder()
         run_id, _, ranker = given.run.partition(":")

@@ -54,7 +54,7 @@ class Refitted(Found):
     versions: dict[str, str]
 
     def tags(self) -> dict[str, str]:
-        from tasks.tracking.tracker import REFIT
+        from tasks.tracking.store import REFIT
 
         return {REFIT: json.dumps({name: trained.result.key for name, trained in self.models.items()})}
 

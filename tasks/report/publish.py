@@ -17,7 +17,8 @@ from tasks.report.searches import search_curves, search_metrics
 from tasks.store import state
 from tasks.store.state import digest_of
 from tasks.tracking.pages import run_page, shown_at
-from tasks.tracking.tracker import CHOSEN, DIGEST, FOUND, REFIT, Tracker
+from tasks.tracking.store import CHOSEN, DIGEST, FOUND, REFIT
+from tasks.tracking.tracker import Tracker
 
 
 def publish(outcome: RunOutcome, tracker: Tracker) -> Path:

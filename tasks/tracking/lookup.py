@@ -15,7 +15,7 @@ from tasks.records import Columns, DataError
 from tasks.store.cells import CellFolder, read_columns
 
 if TYPE_CHECKING:
-    from tasks.tracking.tracker import Tracked
+    from tasks.tracking.tracked import Tracked
 
 
 def find_model(reference: str, names: tuple[str, ...] = ()) -> ltr.Ranker:

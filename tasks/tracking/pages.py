@@ -6,7 +6,7 @@ for its training view: its pages read ``workflowType`` from the query behind the
 
 from urllib.parse import urlsplit
 
-from tasks.tracking.tracker import tracking_uri
+from tasks.tracking.store import tracking_uri
 
 OWN_SERVER = "http://127.0.0.1:5000"
 """Where `lambdaflow ui` shows MLflow."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import ltr
 from tasks.records import Columns, DataError
 from tasks.store.cells import read_columns
-from tasks.tracking.tracker import PARENT, PASSING, fluent, opened, patient
+from tasks.tracking.store import PARENT, PASSING, fluent, opened, patient
 
 _DESCRIPTION_HOLDS = 4000
 """Characters that are written of a version's description; MLflow's databases hold 5,000."""

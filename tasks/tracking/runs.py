@@ -10,7 +10,8 @@ import ltr
 from tasks.config.reading import from_yaml
 from tasks.records import DataError
 from tasks.store.cells import CellFolder
-from tasks.tracking.tracker import BELOW, CELL_KEY, CHOSEN, PARENT, REFIT, RUN_KEY, Tracked, tracked
+from tasks.tracking.store import BELOW, CELL_KEY, CHOSEN, PARENT, REFIT, RUN_KEY
+from tasks.tracking.tracked import Tracked, tracked
 
 _OF_STUDY = "run."
 """Tags of a study begin so: its runs, by their names."""

@@ -17,7 +17,8 @@ from tasks.data.ingest import ingest
 from tasks.store.datasets import open_queries
 from tasks.tracking.lookup import find_model
 from tasks.tracking.runs import find_cell
-from tasks.tracking.tracker import tracked, tracking_uri
+from tasks.tracking.store import tracking_uri
+from tasks.tracking.tracked import tracked
 from tests.conftest import make_queries
 
 

@@ -25,7 +25,7 @@ from flows.progress import Steps
 from flows.sweep import cells_of, train_all
 from tasks.config.reading import parse
 from tasks.records import Fold, WorkerError
-from tasks.tracking import tracker
+from tasks.tracking import store
 from tests.conftest import own_environment
 from tests.flows.test_schedule import QUIET, free_port
 
@@ -81,7 +81,7 @@ def goes_on_here(folder, capsys, trained):
     assert all(path.stat().st_mtime_ns == written for path, written in before.items())
     assert len(finished_cells(folder)) == 3
     outcome = json.loads(capsys.readouterr().out)
-    client, experiment = tracker.opened()
+    client, experiment = store.opened()
     runs = client.search_runs([experiment])
     assert {run.info.status for run in runs} == {"FINISHED"}
     assert len(runs) == 4
@@ -89,7 +89,7 @@ def goes_on_here(folder, capsys, trained):
 
 
 def test_mlflow_does_not_answer(small, first_cell_done, monkeypatch, capsys):
-    monkeypatch.setattr(tracker, "_PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(store, "_PAUSES", (0.0, 0.0))
     tries = []
     with monkeypatch.context() as stopped:
         for name in ("search_runs", "create_run", "log_batch", "log_inputs", "set_tag", "set_terminated"):
@@ -103,7 +103,7 @@ def test_mlflow_does_not_answer(small, first_cell_done, monkeypatch, capsys):
 
             stopped.setattr(MlflowClient, name, ask)
         line = fails_with_one_line(capsys)
-    assert f"MLflow at {tracker.tracking_uri()} does not answer: connection refused; what was trained is kept" in line
+    assert f"MLflow at {store.tracking_uri()} does not answer: connection refused; what was trained is kept" in line
     assert tries[:3] == ["search_runs"] * 3, "it is asked as often as there are pauses, and once more"
     goes_on_here(small, capsys, trained=2)
 

@@ -31,7 +31,9 @@ from tasks.store.cells import CellFolder
 from tasks.store.values import read_values
 from tasks.tracking.lookup import find_model
 from tasks.tracking.runs import find_cell, find_values
-from tasks.tracking.tracker import CELL_KEY, CHOSEN, DIGEST, EXPERIMENT, PARENT, Tracker, fluent, tracked, tracking_uri
+from tasks.tracking.store import CELL_KEY, CHOSEN, DIGEST, EXPERIMENT, PARENT, fluent, tracking_uri
+from tasks.tracking.tracked import tracked
+from tasks.tracking.tracker import Tracker
 from tests.conftest import make_queries
 
 CONFIG = {

@@ -20,7 +20,7 @@ from tasks.store.budgets import budget_file, read_budget
 from tasks.store.cells import CellFolder, cell_key
 from tasks.store.datasets import keep_queries
 from tasks.store.values import read_values
-from tasks.tracking.tracker import BUDGET, SEARCHED
+from tasks.tracking.store import BUDGET, SEARCHED
 from tasks.training.cell import train
 from tests.conftest import make_queries
 

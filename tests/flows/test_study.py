@@ -9,7 +9,7 @@ import pytest
 
 import ltr
 from flows.cli import main
-from tasks.tracking.tracker import tracking_uri
+from tasks.tracking.store import tracking_uri
 
 STUDY = """
 name: small

@@ -20,7 +20,7 @@ from tasks.tracking import registry
 from tasks.tracking.lookup import find_columns, find_model
 from tasks.tracking.registry import version_of
 from tasks.tracking.runs import find_run
-from tasks.tracking.tracker import fluent, tracking_uri
+from tasks.tracking.store import fluent, tracking_uri
 
 CONFIG = {
     "name": "nightly",

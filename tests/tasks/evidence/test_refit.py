@@ -13,7 +13,7 @@ from tasks.evidence.refit import Refit, Refitted, all_queries, as_long_as, best_
 from tasks.records import Cell, CellResult, ConfigError, DataError, Fold, Trained, point_title
 from tasks.store.cells import CellFolder, CurveFile, write_record
 from tasks.store.datasets import keep_queries, open_queries
-from tasks.tracking.tracker import CELL_KEY
+from tasks.tracking.store import CELL_KEY
 from tests.conftest import make_queries
 from tests.ltr.objectives.test_unbiased import pages
 

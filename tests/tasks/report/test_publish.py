@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tasks.evidence.significance import Mean, Standing, Standings
 from tasks.report.publish import _metrics, _tags, best_keys, description, markdown_table, report_page
-from tasks.tracking.tracker import REFIT
+from tasks.tracking.store import REFIT
 from tests.tasks.evidence.samples import CERTIFICATES, CHALLENGE, GUARANTEES
 from tests.tasks.report.test_outcome import outcome  # noqa: F401  (a fixture)
 

@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from tasks.tracking.moved import follow_move
-from tasks.tracking.tracker import Tracker, opened
+from tasks.tracking.store import opened
+from tasks.tracking.tracker import Tracker
 from tests.conftest import own_environment
 
 CONFIG = {

@@ -8,8 +8,8 @@ from mlflow.exceptions import MlflowException
 from mlflow.protos.databricks_pb2 import INTERNAL_ERROR
 from mlflow.tracking import MlflowClient
 
-from tasks.records import DataError
-from tasks.tracking import registry, tracker
+from tasks.records import DataError, TrackingError
+from tasks.tracking import registry, store
 from tasks.tracking.lookup import find_model
 from tasks.tracking.registry import CHAMPION, Version, version_of
 
@@ -26,9 +26,9 @@ def test_a_registry_that_does_not_answer_is_not_one_without_a_champion(workplace
     def down(*_):
         raise MlflowException("connection refused", INTERNAL_ERROR)
 
-    monkeypatch.setattr(tracker, "_PAUSES", ())
+    monkeypatch.setattr(store, "_PAUSES", ())
     monkeypatch.setattr(MlflowClient, "get_model_version_by_alias", down)
-    with pytest.raises(tracker.TrackingError, match="does not answer: connection refused"):
+    with pytest.raises(TrackingError, match="does not answer: connection refused"):
         version_of("search", CHAMPION)
 
 
@@ -49,11 +49,11 @@ def test_a_server_that_does_not_answer_is_told_in_one_line_of_a_download_too(wor
     def down(*_, **__):
         raise MlflowException("Max retries exceeded", INTERNAL_ERROR)
 
-    monkeypatch.setattr(tracker, "_PAUSES", ())
+    monkeypatch.setattr(store, "_PAUSES", ())
     for place in ("mlflow.artifacts.download_artifacts", "tasks.tracking.registry.opened"):
         with monkeypatch.context() as patch:
             patch.setattr(place, down)
-            with pytest.raises(tracker.TrackingError, match="does not answer: Max retries exceeded; what was trained is kept"):
+            with pytest.raises(TrackingError, match="does not answer: Max retries exceeded; what was trained is kept"):
                 find_model("models:/search@champion")
 
 

@@ -11,7 +11,8 @@ import pytest
 from tasks.records import DataError
 from tasks.tracking import runs as runs_module
 from tasks.tracking.runs import _values, chosen_cells, find_cell, find_run, find_values
-from tasks.tracking.tracker import CELL_KEY, CHOSEN, REFIT, RUN_KEY, Tracker, tracking_uri
+from tasks.tracking.store import CELL_KEY, CHOSEN, REFIT, RUN_KEY, tracking_uri
+from tasks.tracking.tracker import Tracker
 
 
 def test_several_and_unfinished(workplace):

@@ -26,7 +26,8 @@ from tasks.records import Cell, CellResult, Columns, Fold, LoggedDataset
 from tasks.store.cells import CellFolder, write_columns
 from tasks.store.values import table
 from tasks.tracking.served_model import ServedRanker
-from tasks.tracking.tracker import Tracker, tracking_uri
+from tasks.tracking.store import tracking_uri
+from tasks.tracking.tracker import Tracker
 from tests.conftest import make_queries
 
 

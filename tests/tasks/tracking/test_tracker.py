@@ -1,16 +1,8 @@
 """MLflow: found again, never twice, never left running."""
 
-import errno
 import json
-import os
-import re
 import shutil
-import sqlite3
-import subprocess
-import sys
-import threading
 import time
-import traceback
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import asdict
@@ -26,21 +18,9 @@ import ltr
 from tasks.records import Budget, Cell, CellResult, Fold, LoggedDataset
 from tasks.store.cells import CellFolder, PairsEntry, write_pairs
 from tasks.store.values import table
-from tasks.tracking.runs import find_run
-from tasks.tracking.tracker import (
-    BUDGET,
-    CELL_KEY,
-    CHOSEN,
-    ERROR,
-    EXPERIMENT,
-    SEARCHED,
-    Tracked,
-    Tracker,
-    TrackingError,
-    _pairs,
-    opened,
-    tracking_uri,
-)
+from tasks.tracking.store import BUDGET, CELL_KEY, CHOSEN, ERROR, SEARCHED, tracking_uri
+from tasks.tracking.tracked import Tracked
+from tasks.tracking.tracker import Tracker, _pairs
 from tests.conftest import make_queries
 
 DATA = [LoggedDataset("train", "train", "ab" * 32, "{}", "{}")]
@@ -72,13 +52,6 @@ def test_a_run_is_found_by_its_key_and_a_fresh_one_is_another(cell):
     assert Tracker("x", "other").run_id != first.run_id
 
 
-def test_an_experiment_that_was_there_before_is_of_the_training_kind_too(workplace):
-    first = MlflowClient(tracking_uri())
-    experiment = first.create_experiment("lambdaflow")
-    Tracker("x", "key")
-    assert first.get_experiment(experiment).tags["mlflow.experimentKind"] == "custom_model_development"
-
-
 def test_the_parent_shows_the_models_of_cells_once_and_a_note_that_fits(cell):
     tracker = Tracker("x", "key")
     child = tracker.cell(*cell)
@@ -91,12 +64,6 @@ def test_the_parent_shows_the_models_of_cells_once_and_a_note_that_fits(cell):
     note = tracker.client.get_run(tracker.run_id).data.tags["mlflow.note.content"]
     assert 7900 < len(note) <= 8000
     assert note.endswith("| a |\n\n…")
-
-
-def test_tags_of_0_1_0_are_read_by_their_bare_names():
-    assert Tracked("id", "x", {"chosen": "{}"}, {}, None).noted(CHOSEN) == "{}"
-    assert Tracked("id", "x", {CHOSEN: "1", "chosen": "0"}, {}, None).noted(CHOSEN) == "1"
-    assert Tracked("id", "x", {}, {}, None).noted(CHOSEN) is None
 
 
 def test_a_finished_cell_is_logged_once_and_a_half_made_one_again(cell):
@@ -135,7 +102,7 @@ def once_unanswered(monkeypatch, name):
             raise MlflowException("no answer", TEMPORARILY_UNAVAILABLE)
         return found
 
-    monkeypatch.setattr("tasks.tracking.tracker._PAUSES", (0.01,))
+    monkeypatch.setattr("tasks.tracking.store._PAUSES", (0.01,))
     monkeypatch.setattr(MlflowClient, name, call)
     return calls
 
@@ -175,35 +142,6 @@ def test_half_a_model_is_none(cell):
         assert tracker.cell(*cell) == run_id
 
 
-def test_a_cell_whose_model_was_deleted_is_told_and_made_anew(cell, tmp_path):
-    """A second model on the same run left it with none: which one is meant nobody could say."""
-    tracker = Tracker("x", "key")
-    run_id = tracker.cell(*cell)
-    (model,) = tracker.client.get_run(run_id).outputs.model_outputs
-    tracker.client.delete_logged_model(model.model_id)
-    with pytest.raises(ValueError, match=f"the model of run {run_id[:8]} was deleted in MLflow; run the same configuration again"):
-        find_run(run_id).download_model(tmp_path / "gone")
-    again = tracker.cell(*cell)
-    assert again != run_id
-    assert tracker.cell(*cell) == again
-    (tmp_path / "there").mkdir()
-    assert ltr.load(find_run(again).download_model(tmp_path / "there")).kind == "least_squares"
-
-
-@pytest.mark.long
-def test_a_deleted_experiment_is_told_with_the_ways_out(workplace):
-    tracker = Tracker("x", "key")
-    tracker.client.delete_experiment(tracker.experiment_id)
-    with pytest.raises(
-        TrackingError, match=r"'lambdaflow' was deleted in MLflow: restore it \(MLFLOW_TRACKING_URI=(\S+) mlflow (.*)\), or"
-    ) as told:
-        Tracker("x", "key")
-    address, command = re.search(r"\(MLFLOW_TRACKING_URI=(\S+) mlflow ([^)]*)\)", str(told.value)).groups()
-    environment = {**os.environ, "MLFLOW_TRACKING_URI": address}
-    subprocess.run([sys.executable, "-m", "mlflow", *command.split()], env=environment, check=True, capture_output=True)
-    assert Tracker("x", "key").run_id == tracker.run_id
-
-
 @pytest.mark.parametrize(("error", "status"), [(ValueError("no"), "FAILED"), (KeyboardInterrupt(), "KILLED")])
 def test_whatever_happens_no_run_is_left_running(cell, error, status):
     tracker = Tracker("x", "key")
@@ -234,77 +172,6 @@ def test_two_commands_that_write_the_same_cell_at_once_write_it_once(cell):
     assert [run.info.run_id for run in runs("FINISHED")] == [first]
 
 
-def test_the_environment_chooses_the_server(workplace, monkeypatch):
-    assert tracking_uri().startswith("sqlite:///")
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:1")
-    assert tracking_uri() == "http://127.0.0.1:1"
-
-
-def test_a_store_that_another_writer_has_locked_is_waited_for(workplace):
-    Tracker("first", "1")
-    other = sqlite3.connect("mlruns/mlflow.db", isolation_level=None, check_same_thread=False)
-    other.execute("begin exclusive")
-    threading.Timer(8, lambda: other.execute("rollback")).start()
-    started = time.monotonic()
-    tracker = Tracker("second", "2")
-    assert time.monotonic() - started > 5
-    tracker.describe({"a": 1}, {}, [])
-    assert tracker.client.get_run(tracker.run_id).data.params == {"a": "1"}
-
-
-def test_what_stays_locked_is_told_in_one_line_without_the_password(workplace, monkeypatch):
-    tracker = Tracker("first", "1")
-    monkeypatch.setattr("tasks.tracking.tracker._PAUSES", ())
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "postgresql://me:secret@db/mlflow")
-
-    def locked(*_, **__):
-        raise MlflowException("database is locked\nmore", TEMPORARILY_UNAVAILABLE)
-
-    monkeypatch.setattr(tracker.client, "log_batch", locked)
-    with pytest.raises(TrackingError) as caught:
-        tracker.describe({"a": 1}, {}, [])
-    assert str(caught.value) == (
-        "MLflow at postgresql://***@db/mlflow does not answer: database is locked; what was trained is kept, run the same command again"
-    )
-
-
-@pytest.mark.parametrize(
-    ("address", "why"),
-    [
-        ("postgresql://user:canary@127.0.0.1:1/mlflow", "does not answer: .*(refused|failed)"),
-        ("postgresql+nodriver://user:canary@127.0.0.1:1/mlflow", "nodriver"),
-        ("postgresql://user:canary@127.0.0.1:port/mlflow", "port"),
-    ],
-)
-def test_a_database_that_cannot_be_reached_is_told_soon_and_without_its_password(workplace, monkeypatch, address, why):
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
-    monkeypatch.setattr("tasks.tracking.tracker._PAUSES", (0.01,) * 4)
-    began = time.monotonic()
-    with pytest.raises(TrackingError, match=why) as raised:
-        Tracker("x", "key")
-    assert time.monotonic() - began < 5
-    assert "canary" not in "".join(traceback.format_exception(raised.value))
-
-
-@pytest.mark.parametrize("damage", [b"no database", None])
-def test_a_damaged_database_is_named_with_the_ways_out(workplace, damage):
-    Tracker("x", "key")
-    store = workplace / "mlruns/mlflow.db"
-    store.write_bytes(damage or store.read_bytes()[:100] + b"\xff" * 5000 + store.read_bytes()[5100:])
-    with pytest.raises(TrackingError, match=r"mlruns/mlflow\.db: .*: it is damaged\. Put back a copy"):
-        Tracker("x", "key")
-
-
-@pytest.mark.parametrize("refused", [errno.EACCES, errno.EROFS])
-def test_a_folder_that_cannot_be_written_to_is_told_with_the_way_out(workplace, monkeypatch, refused):
-    def mkdir(path, **_):
-        raise OSError(refused, os.strerror(refused), str(path))
-
-    monkeypatch.setattr("pathlib.Path.mkdir", mkdir)
-    with pytest.raises(TrackingError, match=r"^mlruns: .*must be yours to write to; take another folder"):
-        Tracker("x", "key")
-
-
 def test_two_runs_that_enter_a_data_set_at_once_both_go_on(workplace, monkeypatch):
     """MLflow looks for the data set and enters it where there is none, and the other was there in between."""
     tracker, log, calls = Tracker("x", "key"), MlflowClient.log_inputs, []
@@ -317,7 +184,7 @@ def test_two_runs_that_enter_a_data_set_at_once_both_go_on(workplace, monkeypatc
             )
         log(self, *given)
 
-    monkeypatch.setattr("tasks.tracking.tracker._PAUSES", (0.01,))
+    monkeypatch.setattr("tasks.tracking.store._PAUSES", (0.01,))
     monkeypatch.setattr(MlflowClient, "log_inputs", at_once)
     tracker.describe({"a": 1}, {}, DATA)
     assert len(calls) == 2
@@ -403,12 +270,6 @@ def test_a_finished_run_that_is_repeated_ended_when_it_did(cell):
     assert (after.run_id, after.status, after.end_time) == (before.info.run_id, "FINISHED", before.info.end_time)
 
 
-def test_artifacts_that_are_with_a_server_are_not_looked_for_by_its_database(workplace):
-    MlflowClient(tracking_uri()).create_experiment(EXPERIMENT, "mlflow-artifacts:/1")
-    with pytest.raises(TrackingError, match="only there: set MLFLOW_TRACKING_URI to that server's address"):
-        opened()
-
-
 def test_a_cell_whose_models_files_are_gone_is_made_anew(cell, workplace):
     tracker = Tracker("x", "key")
     run_id = tracker.cell(*cell)
@@ -439,18 +300,6 @@ def test_a_model_whose_files_are_out_of_sight_is_left_alone(cell, workplace, mon
     (workplace / "theirs").rename(workplace / "elsewhere")
     assert Tracker("x", "key").cell(*cell) == run_id
     assert tracker._models_of(run_id)
-
-
-def test_a_database_that_another_program_holds_is_named(workplace, monkeypatch):
-    def held(*_):
-        raise sqlite3.OperationalError("database is locked")
-
-    Tracker("x", "key")
-    monkeypatch.setattr("tasks.tracking.tracker.follow_move", held)
-    with pytest.raises(
-        TrackingError, match=r"^mlruns/mlflow.db: database is locked; what was trained is kept, run the same command again"
-    ):
-        Tracker("x", "another")
 
 
 @pytest.mark.parametrize("epochs", [30, 90, 180])
@@ -523,14 +372,3 @@ def test_files_of_a_model_that_a_store_has_lost_are_missed_and_those_out_of_sigh
     assert len(asked) == 3
     assert tracker._has_files(elsewhere)
     assert len(asked) == 3
-
-
-def test_a_model_without_its_files_is_told_when_it_is_asked_for(cell, tmp_path):
-    tracker = Tracker("x", "key")
-    run_id = tracker.cell(*cell)
-    (model,) = tracker._models_of(run_id)
-    shutil.rmtree(unquote(urlparse(model.artifact_location).path) + "/artifacts")
-    with pytest.raises(
-        ValueError, match=f"the files of the model of run {run_id[:8]} are no longer where MLflow says; run the same"
-    ):
-        find_run(run_id).download_model(tmp_path)

@@ -1,0 +1,242 @@
+"""The store of runs: where it is, how it is opened, how often it is asked, and the tags by which runs and cells are found in it."""
+
+import errno
+import fcntl
+import os
+import re
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache, wraps
+from pathlib import Path
+from textwrap import shorten
+from typing import Any, TextIO, TypeVar
+
+import mlflow
+from mlflow.exceptions import MlflowException
+from mlflow.tracking import MlflowClient
+from requests import RequestException
+from sqlalchemy import NullPool, create_engine
+from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError
+
+from tasks.records import TrackingError
+from tasks.store.state import written_whole
+from tasks.store.templates import keep, take
+from tasks.tracking.moved import follow_move, follow_template
+from tasks.tracking.secrets import masked, require_escaped
+
+RUN_KEY, CELL_KEY, OWNER, PARENT = "lambdaflow.run_key", "lambdaflow.cell_key", "lambdaflow.owner", "mlflow.parentRunId"
+ERROR = "lambdaflow.error"
+CHOSEN, REFIT = "lambdaflow.chosen", "lambdaflow.refit"
+"""Tags of a run, by ranker: keys of the chosen cells, one a fold, and of the cell that was trained on all data."""
+FOUND = "lambdaflow.found"
+"""Tag of a run or a study: a digest of what its evidence or its table says, which may change with a click log or with baselines while every
+model stays."""
+BELOW = "lambdaflow.below"
+"""Tag of a cell: keys of those whose scores it learned from, in the order of its features."""
+DIGEST = "lambdaflow.digest"
+SEARCHED, BUDGET = "lambdaflow.searched", "lambdaflow.budget"
+"""Tags of a run: what it searched (a digest), and how far it got within its time (JSON)."""
+_KIND = {"mlflow.experimentKind": "custom_model_development"}
+EXPERIMENT = "lambdaflow"
+_STORE = Path("mlruns/mlflow.db")
+_TEMPLATE = f"mlflow-{mlflow.__version__}.db"
+
+
+def tracking_uri() -> str:
+    """``MLFLOW_TRACKING_URI`` where set, otherwise SQLite below ``mlruns/`` in the working directory.
+
+    Raises:
+        TrackingError: for an address whose password would be taken for a part of its server.
+    """
+    given = os.environ.get("MLFLOW_TRACKING_URI")
+    if given:
+        return require_escaped(given, "MLFLOW_TRACKING_URI")
+    Path("mlruns").mkdir(exist_ok=True)
+    return _database(_STORE)
+
+
+def _database(path: Path) -> str:
+    return f"sqlite:///{path.absolute()}"
+
+
+def opened() -> tuple[MlflowClient, str]:
+    """The store and the id of the project's experiment in it, made where missing.
+
+    MLflow makes a database's tables at its first use: one process of this folder at a time gets there, and our own database is made beside
+    its place until it has them all, or copied from this machine's template. Artifacts go to ``LAMBDAFLOW_ARTIFACTS``
+    (such as ``s3://bucket/folder``) where set, otherwise where MLflow's server says, or below ``mlruns/`` where
+    there is only a database.
+    """
+    with _lock() as lock, _readable_store():
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        own = None if tracking_uri().startswith("http") else Path("mlruns/artifacts").absolute().as_uri()
+        if tracking_uri() == _database(_STORE) and not _STORE.exists():
+            with written_whole(_STORE) as partial:
+                if take(_TEMPLATE, partial):
+                    follow_template(partial)
+                else:
+                    MlflowClient(_database(partial)).get_experiment_by_name(EXPERIMENT)
+                    keep(partial, _TEMPLATE)
+        elif tracking_uri() == _database(_STORE) and (was := _moved_from()):
+            print(f"mlruns/ was in {was.parent}: the addresses in {_STORE} are those of {Path.cwd()} now", file=sys.stderr)
+        _require_database()
+        asked = os.environ.get("LAMBDAFLOW_ARTIFACTS")
+        client, number = _opened(asked or own)
+        if asked and (place := client.get_experiment(number).artifact_location) not in (asked, str(Path(asked).absolute())):
+            _tell_once(
+                f"LAMBDAFLOW_ARTIFACTS={asked} is for a new store: artifacts of this one go to {masked(place)}, as when it was made"
+            )
+        return client, number
+
+
+@cache
+def _tell_once(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def _moved_from() -> Path | None:
+    """`follow_move` of the folder's own database.
+
+    Raises:
+        TrackingError: where another program holds it for longer than half a minute.
+    """
+    try:
+        return follow_move(_STORE)
+    except sqlite3.OperationalError as error:
+        raise TrackingError(f"{_STORE}: {error}; what was trained is kept, run the same command again") from None
+
+
+def _lock() -> TextIO:
+    """The file by which processes of this folder are one after another.
+
+    Raises:
+        TrackingError: where nothing can be written here.
+    """
+    try:
+        Path("mlruns").mkdir(exist_ok=True)
+        return open("mlruns/.lock", "w", encoding="utf-8")
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
+        raise TrackingError(
+            f"{error.filename}: {error.strerror}: runs and models are kept in mlruns/ and .lambdaflow/ of the folder where the command is "
+            "given, which must be yours to write to; take another folder, or a copy of this one"
+        ) from None
+
+
+@contextmanager
+def _readable_store() -> Iterator[None]:
+    """
+    Raises:
+        TrackingError: where the folder's own database is damaged.
+    """
+    try:
+        yield
+    except (sqlite3.DatabaseError, DatabaseError) as error:
+        said = str(getattr(error, "orig", error))
+        if tracking_uri() != _database(_STORE) or not re.search("malformed|not a database|disk I/O", said):
+            raise
+        raise TrackingError(
+            f"{_STORE}: {said}: it is damaged. Put back a copy of it, or what `sqlite3 {_STORE} .recover` saves of it; without either, move it "
+            "away, and runs are made anew"
+        ) from None
+
+
+def _require_database() -> None:
+    """Connects once to a database server, whose faults MLflow would go on with in silence for minutes.
+
+    Raises:
+        OperationalError: where it cannot be reached, or does not let us in.
+        TrackingError: for an address that is none, or of a database whose driver is not there.
+    """
+    address = tracking_uri()
+    if not re.match(r"(postgresql|mysql|mssql)\b", address):
+        return
+    waits = {} if address.startswith("mssql") else {"connect_timeout": 2}
+    try:
+        create_engine(address, poolclass=NullPool, connect_args=waits).connect().close()
+    except (ArgumentError, ImportError, ValueError) as error:
+        raise TrackingError(masked(f"MLFLOW_TRACKING_URI {address}: {error}")) from None
+
+
+def _opened(artifacts: str | None) -> tuple[MlflowClient, str]:
+    client = MlflowClient(tracking_uri())
+    found = client.get_experiment_by_name(EXPERIMENT)
+    if found and found.lifecycle_stage == "deleted":
+        number, address = found.experiment_id, masked(tracking_uri())
+        raise TrackingError(
+            f"the experiment {EXPERIMENT!r} was deleted in MLflow: restore it (MLFLOW_TRACKING_URI={address} mlflow experiments restore "
+            f"-x {number}), or delete it for good with its runs (mlflow gc --experiment-ids {number}, with the store's address)"
+        )
+    if found and found.artifact_location.startswith("mlflow-artifacts:") and not tracking_uri().startswith("http"):
+        raise TrackingError(
+            f"the artifacts of {masked(tracking_uri())} are with an MLflow server (mlflow server --serve-artifacts), and only there: set "
+            "MLFLOW_TRACKING_URI to that server's address, http://…, not to its database"
+        )
+    if found:
+        for key in _KIND.keys() - found.tags.keys():
+            client.set_experiment_tag(found.experiment_id, key, _KIND[key])
+        return client, found.experiment_id
+    try:
+        return client, client.create_experiment(EXPERIMENT, artifacts, tags=_KIND)
+    except MlflowException:
+        found = client.get_experiment_by_name(EXPERIMENT)
+        if found is None:
+            raise
+        return client, found.experiment_id  # another machine was faster
+
+
+@contextmanager
+def fluent() -> Iterator[None]:
+    """MLflow's fluent calls go to `tracking_uri` inside, and nothing of it stays: MLflow keeps the address in the environment."""
+    given = os.environ.get("MLFLOW_TRACKING_URI")
+    mlflow.set_tracking_uri(tracking_uri())
+    try:
+        yield
+    finally:
+        mlflow.set_tracking_uri(given or "")
+
+
+_PAUSES = (1.0, 2.0, 4.0, 8.0)
+_AT_MOST = 15.0
+"""Seconds after which nothing is tried again, also where each time takes long."""
+PASSING = ("TEMPORARILY_UNAVAILABLE", "INTERNAL_ERROR", "REQUEST_LIMIT_EXCEEDED")
+_AT_ONCE = re.compile("IntegrityError|UniqueViolation")
+"""Two runs have entered the same data set at once: MLflow looks first and finds it the next time."""
+Written = TypeVar("Written")
+_AUTOFLUSH = re.compile(r"\(raised as a result of Query-invoked autoflush[^)]*\)")
+"""SQLAlchemy's advice to programmers, in front of what is wrong."""
+
+
+def patient(write: Callable[..., Written], pauses: Sequence[float] | None = None) -> Callable[..., Written]:
+    """`write`, tried again after a while when the server does not answer or the database is locked by another. Everything that is
+    decorated may be done twice."""
+
+    @wraps(write)
+    def tried(*given: Any, **named: Any) -> Written:
+        began = time.monotonic()
+        for pause in (*(_PAUSES if pauses is None else pauses), None):
+            try:
+                return write(*given, **named)
+            except (MlflowException, ConnectionError, RequestException, OperationalError) as error:
+                if isinstance(error, MlflowException) and error.error_code not in PASSING and not _AT_ONCE.search(str(error)):
+                    raise
+                if pause is None or time.monotonic() - began >= _AT_MOST:
+                    why = shorten(_AUTOFLUSH.sub("", str(error)).strip().splitlines()[0], 300, placeholder=" …")
+                    raise TrackingError(
+                        masked(
+                            f"MLflow at {tracking_uri()} does not answer: {why}; what was trained is kept, run the same command again"
+                        )
+                    ) from None
+                time.sleep(pause)
+        raise AssertionError
+
+    return tried
+
+
+def is_there() -> bool:
+    """Whether there is a store in which runs could be."""
+    return bool(os.environ.get("MLFLOW_TRACKING_URI")) or _STORE.exists()

@@ -1,0 +1,116 @@
+"""Runs as they stand in the store: found, read, and closed where whoever wrote them is gone."""
+
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import mlflow
+from mlflow.entities import (
+    RunStatus,
+    ViewType,
+)
+from mlflow.exceptions import MlflowException
+from mlflow.tracking import MlflowClient
+
+from tasks.tracking.store import CELL_KEY, OWNER, PARENT, fluent, is_there, opened, patient
+
+
+@dataclass(frozen=True)
+class Tracked:
+    """A run as it stands in the store."""
+
+    id: str
+    name: str
+    tags: Mapping[str, str]
+    params: Mapping[str, str]
+    client: MlflowClient
+
+    def noted(self, tag: str) -> str | None:
+        """The value of one of our tags, of all its pieces, also where 0.1.0 wrote it: by its bare name."""
+        if tag not in self.tags:
+            return self.tags.get(tag.removeprefix("lambdaflow."))
+        more = itertools.takewhile(self.tags.__contains__, (f"{tag}.{k}" for k in itertools.count(2)))
+        return "".join((self.tags[tag], *(self.tags[name] for name in more)))
+
+    def children(self) -> list["Tracked"]:
+        """The cells of this run."""
+        return [run for run in tracked() if run.tags.get(PARENT) == self.id]
+
+    @patient
+    def data_digests(self) -> dict[str, str]:
+        """The digests of its data sets by name (`tasks.tracking.description.logged_digests`)."""
+        inputs = self.client.get_run(self.id).inputs
+        return {one.dataset.name: one.dataset.digest for one in inputs.dataset_inputs} if inputs else {}
+
+    @patient
+    def download(self, path: str) -> Path:
+        """An artifact as a local file.
+
+        Raises:
+            ValueError: where it is gone.
+        """
+        if not any(entry.path == path for entry in self.client.list_artifacts(self.id, path.rpartition("/")[0] or None)):
+            again = (
+                "run the same configuration again, which writes it anew"
+                if self.tags.get(CELL_KEY) is None
+                else "--fresh makes it anew"
+            )
+            raise ValueError(f"run {self.id[:8]} has no {path} in MLflow any more; {again}")
+        return Path(self.client.download_artifacts(self.id, path))
+
+    @patient
+    def download_model(self, folder: Path) -> Path:
+        """The folder of the logged model's own files.
+
+        Raises:
+            ValueError: where the run has no model, or it or its files are gone.
+        """
+        outputs = self.client.get_run(self.id).outputs
+        if outputs is None or len(outputs.model_outputs) != 1:
+            raise ValueError(f"run {self.id[:8]} has no model")
+        try:
+            with fluent():
+                path = mlflow.artifacts.download_artifacts(f"models:/{outputs.model_outputs[0].model_id}", dst_path=str(folder))
+        except MlflowException as error:
+            if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+                raise
+            raise ValueError(
+                f"the model of run {self.id[:8]} was deleted in MLflow; run the same configuration again, which makes it anew"
+            ) from None
+        found = Path(path) / "artifacts" / "model"
+        if not (found / "model.json").is_file():
+            raise ValueError(
+                f"the files of the model of run {self.id[:8]} are no longer where MLflow says; run the same configuration with --fresh, which "
+                "makes them anew"
+            )
+        return found
+
+
+@patient
+def close_abandoned(is_gone: Callable[[str], bool]) -> None:
+    """Marks as KILLED what stands as RUNNING though its owner is gone: runs, and their half-made cells; looking for them makes nothing."""
+    if not is_there():
+        return
+    client, experiment = opened()
+    running = client.search_runs([experiment], "attributes.status = 'RUNNING'", max_results=1000)
+    abandoned = {run.info.run_id for run in running if is_gone(run.data.tags.get(OWNER, ""))}
+    for run in running:
+        if run.info.run_id in abandoned or run.data.tags.get(PARENT) in abandoned:
+            client.set_terminated(run.info.run_id, RunStatus.to_string(RunStatus.KILLED))
+
+
+@patient
+def tracked(deleted: bool = False) -> list[Tracked]:
+    """Every run of the project, newest first, or every one that was deleted; looking for them makes nothing."""
+    if not is_there():
+        return []
+    client, experiment = opened()
+    runs, token = [], None
+    while True:
+        kind = ViewType.DELETED_ONLY if deleted else ViewType.ACTIVE_ONLY
+        page = client.search_runs([experiment], run_view_type=kind, max_results=1000, page_token=token)
+        runs += [Tracked(run.info.run_id, run.info.run_name or "", run.data.tags, run.data.params, client) for run in page]
+        token = page.token
+        if not token:
+            return runs

@@ -1,0 +1,130 @@
+"""The store of runs: found by the environment, made, waited for, and told of where it is damaged, locked or gone."""
+
+import errno
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+import traceback
+
+import pytest
+from mlflow.exceptions import MlflowException
+from mlflow.protos.databricks_pb2 import TEMPORARILY_UNAVAILABLE
+from mlflow.tracking import MlflowClient
+
+from tasks.records import TrackingError
+from tasks.tracking.store import EXPERIMENT, opened, tracking_uri
+from tasks.tracking.tracker import Tracker
+
+
+def test_an_experiment_that_was_there_before_is_of_the_training_kind_too(workplace):
+    first = MlflowClient(tracking_uri())
+    experiment = first.create_experiment("lambdaflow")
+    Tracker("x", "key")
+    assert first.get_experiment(experiment).tags["mlflow.experimentKind"] == "custom_model_development"
+
+
+@pytest.mark.long
+def test_a_deleted_experiment_is_told_with_the_ways_out(workplace):
+    tracker = Tracker("x", "key")
+    tracker.client.delete_experiment(tracker.experiment_id)
+    with pytest.raises(
+        TrackingError, match=r"'lambdaflow' was deleted in MLflow: restore it \(MLFLOW_TRACKING_URI=(\S+) mlflow (.*)\), or"
+    ) as told:
+        Tracker("x", "key")
+    address, command = re.search(r"\(MLFLOW_TRACKING_URI=(\S+) mlflow ([^)]*)\)", str(told.value)).groups()
+    environment = {**os.environ, "MLFLOW_TRACKING_URI": address}
+    subprocess.run([sys.executable, "-m", "mlflow", *command.split()], env=environment, check=True, capture_output=True)
+    assert Tracker("x", "key").run_id == tracker.run_id
+
+
+def test_the_environment_chooses_the_server(workplace, monkeypatch):
+    assert tracking_uri().startswith("sqlite:///")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:1")
+    assert tracking_uri() == "http://127.0.0.1:1"
+
+
+def test_a_store_that_another_writer_has_locked_is_waited_for(workplace):
+    Tracker("first", "1")
+    other = sqlite3.connect("mlruns/mlflow.db", isolation_level=None, check_same_thread=False)
+    other.execute("begin exclusive")
+    threading.Timer(8, lambda: other.execute("rollback")).start()
+    started = time.monotonic()
+    tracker = Tracker("second", "2")
+    assert time.monotonic() - started > 5
+    tracker.describe({"a": 1}, {}, [])
+    assert tracker.client.get_run(tracker.run_id).data.params == {"a": "1"}
+
+
+def test_what_stays_locked_is_told_in_one_line_without_the_password(workplace, monkeypatch):
+    tracker = Tracker("first", "1")
+    monkeypatch.setattr("tasks.tracking.store._PAUSES", ())
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "postgresql://me:secret@db/mlflow")
+
+    def locked(*_, **__):
+        raise MlflowException("database is locked\nmore", TEMPORARILY_UNAVAILABLE)
+
+    monkeypatch.setattr(tracker.client, "log_batch", locked)
+    with pytest.raises(TrackingError) as caught:
+        tracker.describe({"a": 1}, {}, [])
+    assert str(caught.value) == (
+        "MLflow at postgresql://***@db/mlflow does not answer: database is locked; what was trained is kept, run the same command again"
+    )
+
+
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [
+        ("postgresql://user:canary@127.0.0.1:1/mlflow", "does not answer: .*(refused|failed)"),
+        ("postgresql+nodriver://user:canary@127.0.0.1:1/mlflow", "nodriver"),
+        ("postgresql://user:canary@127.0.0.1:port/mlflow", "port"),
+    ],
+)
+def test_a_database_that_cannot_be_reached_is_told_soon_and_without_its_password(workplace, monkeypatch, address, why):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
+    monkeypatch.setattr("tasks.tracking.store._PAUSES", (0.01,) * 4)
+    began = time.monotonic()
+    with pytest.raises(TrackingError, match=why) as raised:
+        Tracker("x", "key")
+    assert time.monotonic() - began < 5
+    assert "canary" not in "".join(traceback.format_exception(raised.value))
+
+
+@pytest.mark.parametrize("damage", [b"no database", None])
+def test_a_damaged_database_is_named_with_the_ways_out(workplace, damage):
+    Tracker("x", "key")
+    store = workplace / "mlruns/mlflow.db"
+    store.write_bytes(damage or store.read_bytes()[:100] + b"\xff" * 5000 + store.read_bytes()[5100:])
+    with pytest.raises(TrackingError, match=r"mlruns/mlflow\.db: .*: it is damaged\. Put back a copy"):
+        Tracker("x", "key")
+
+
+@pytest.mark.parametrize("refused", [errno.EACCES, errno.EROFS])
+def test_a_folder_that_cannot_be_written_to_is_told_with_the_way_out(workplace, monkeypatch, refused):
+    def mkdir(path, **_):
+        raise OSError(refused, os.strerror(refused), str(path))
+
+    monkeypatch.setattr("pathlib.Path.mkdir", mkdir)
+    with pytest.raises(TrackingError, match=r"^mlruns: .*must be yours to write to; take another folder"):
+        Tracker("x", "key")
+
+
+def test_artifacts_that_are_with_a_server_are_not_looked_for_by_its_database(workplace):
+    MlflowClient(tracking_uri()).create_experiment(EXPERIMENT, "mlflow-artifacts:/1")
+    with pytest.raises(TrackingError, match="only there: set MLFLOW_TRACKING_URI to that server's address"):
+        opened()
+
+
+def test_a_database_that_another_program_holds_is_named(workplace, monkeypatch):
+    def held(*_):
+        raise sqlite3.OperationalError("database is locked")
+
+    Tracker("x", "key")
+    monkeypatch.setattr("tasks.tracking.store.follow_move", held)
+    with pytest.raises(
+        TrackingError, match=r"^mlruns/mlflow.db: database is locked; what was trained is kept, run the same command again"
+    ):
+        Tracker("x", "another")
