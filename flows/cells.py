@@ -14,11 +14,6 @@ from tasks.records import Cell, CellResult, Fold, WorkerError, point_title
 from tasks.store.cells import cell_key
 from tasks.training.cell import STOP, result_of, train
 
-Finished = Callable[[Cell, CellResult], None]
-Failed = Callable[[Cell, Exception], None]
-More = Callable[[], bool]
-
-
 AS_WRITTEN = "trial 1: as written"
 """In the label of a search's first cell."""
 
@@ -60,9 +55,9 @@ def train_all(
     config: RunConfig,
     cells: Sequence[Cell],
     fresh: bool,
-    finished: Finished,
-    failed: Failed | None = None,
-    more: More | None = None,
+    finished: Callable[[Cell, CellResult], None],
+    failed: Callable[[Cell, Exception], None] | None = None,
+    more: Callable[[], bool] | None = None,
 ) -> None:
     """Trains what is not there yet; `finished` sees each cell with its result as soon as it is done, `failed` each one that cannot be
     trained on its data, with the error; without it that error ends everything. `more` is asked before another one is begun; once it says

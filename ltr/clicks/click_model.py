@@ -81,15 +81,27 @@ class ClickModel(ABC):
 
     @abstractmethod
     def given(self, pages: Pages) -> Floats:
-        """Probability of a click on each result, given the clicks above it on its page, ``float64 [results]``."""
+        """Probability of a click on each result, given the clicks above it on its page, ``float64 [results]``.
+
+        Raises:
+            ValueError: for pages that are deeper than `n_ranks`.
+        """
 
     @abstractmethod
     def expected(self, pages: Pages) -> Floats:
-        """Probability of a click on each result, whatever is clicked above it, ``float64 [results]``."""
+        """Probability of a click on each result, whatever is clicked above it, ``float64 [results]``.
+
+        Raises:
+            ValueError: as `given`.
+        """
 
     @abstractmethod
     def simulate(self, pages: Pages, seed: int) -> Pages:
-        """The pages with clicks drawn from the model."""
+        """The pages with clicks drawn from the model.
+
+        Raises:
+            ValueError: as `given`.
+        """
 
     def examination(self, pages: Pages) -> Floats:
         """How often each rank of these pages is examined, on average, ``float64 [ranks]``; NaN where nothing was shown."""

@@ -277,6 +277,8 @@ def duels(preference: Floats, level: float = 0.95, whose: Ints | None = None) ->
     """Every two rankers beside each other, from `preferences`.
 
     Args:
+        preference: ``float64 [sessions, pairs]`` of rankers, above 0 for the first.
+        level: of the intervals.
         whose: ``int64 [sessions]``, whose each session is: those of one person resemble each other, and error and p are those over people.
 
     Raises:

@@ -115,7 +115,13 @@ def new_ranks(scores: Floats, query: Ints, seed: int = 1) -> Ints:
 
 
 def new_pages(rank: Ints, query: Ints, top: int) -> tuple[Pages, Ints]:
-    """One page a query that a new ranker has documents for, of its first results, and of each which query's it is."""
+    """One page a query that a new ranker has documents for, of its first results, and of each which query's it is, ``int64 [pages]``.
+
+    Args:
+        rank: ``int64 [pairs]``, the new ranker's, from 1; 0 for none.
+        query: ``int64 [pairs]``.
+        top: results of a page at most.
+    """
     chosen = np.flatnonzero((rank > 0) & (rank <= top))
     chosen = chosen[np.lexsort((rank[chosen], query[chosen]))]
     starts = np.flatnonzero(np.diff(query[chosen], prepend=-1))
@@ -142,7 +148,12 @@ def reordered(pages: Pages, scores: Floats, looks: Floats) -> Floats:
 
 
 def tied(scores: Floats, query: Ints, rank: Ints, top: int) -> int:
-    """How many of the first places are held by a pair that scores as another of its query does."""
+    """How many of the first `top` places are held by a pair that scores as another of its query does.
+
+    Args:
+        scores: ``float64 [pairs]``.
+        query, rank: ``int64 [pairs]``; ranks are the new ranker's, from 1, 0 for none.
+    """
     first = (rank > 0) & (rank <= top)
     there = np.flatnonzero(rank > 0)
     _, group, size = np.unique(np.column_stack((query[there], scores[there])), axis=0, return_inverse=True, return_counts=True)

@@ -56,7 +56,12 @@ Verdict = Literal["optimum", "not", "inconclusive"]
 
 
 def n_directions(epsilon: float = 0.01, delta: float = 0.01) -> int:
-    """K = ⌈ln δ / ln(1 − ε)⌉; 459 for ε = δ = 0.01."""
+    """K = ⌈ln δ / ln(1 − ε)⌉; 459 for ε = δ = 0.01 (D section 5): if more than a share ε of all directions rose, so many of them at random would all
+    fall with probability δ at most.
+
+    Raises:
+        ValueError: for a number that does not lie in (0, 1), and for more than `MOST_DIRECTIONS`.
+    """
     if not (0 < epsilon < 1 and 0 < delta < 1):
         raise ValueError(f"epsilon {epsilon} and delta {delta} must lie in (0, 1)")
     found = np.ceil(np.log(delta) / np.log1p(-epsilon))

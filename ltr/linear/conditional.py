@@ -27,12 +27,13 @@ from numba import njit, prange
 from ltr.data.offsets import offsets_from_sizes
 from ltr.data.queries import Queries, canonical
 from ltr.kernels.kernel import Floats, Floats32, Ints, Ints32
-from ltr.linear.linear_ranker import Cost, LinearRanker, Watch, minimise, products, standardised
+from ltr.linear.linear_ranker import Cost, LinearRanker, Watch, best_of_starts, products, standardised
 from ltr.linear.sampler import Sample, Walk, binary_labels, draw, tells_rankings_apart
 from ltr.metrics.measure import Measure
 from ltr.rankers.parameters import SEED, WEIGHT, Span, whole
 
-LOSSES = {"mle": 0, "l2": 1, "l3": 2, "convex": 3, "exp_gain": 4, "log_loss": 5}
+_MLE, _L2, _L3, _CONVEX_LOSS, _EXP_GAIN, _LOG_LOSS = range(6)
+LOSSES = {"mle": _MLE, "l2": _L2, "l3": _L3, "convex": _CONVEX_LOSS, "exp_gain": _EXP_GAIN, "log_loss": _LOG_LOSS}
 """Losses by name, as numbers for the kernels; the module has their formulas."""
 _CONVEX = ("mle", "convex")
 _CLOSED = ("mle", "convex", "exp_gain")
@@ -61,21 +62,21 @@ def query_cost(kind: int, margins: Floats, losses: Floats, shares: Floats) -> fl
         margins: −w·δφ(y), ``float64 [rankings]``.
         losses: Δ(y), ``float64 [rankings]``.
     """
-    if kind == 5:
+    if kind == _LOG_LOSS:
         upper = np.empty(len(shares))
         log_expected: float = _partition(margins + losses, upper) - _partition(margins, shares)
         shares[:] = upper - shares
         return log_expected
-    partition: float = _partition(margins + losses if kind == 3 else margins, shares)
-    if kind == 0 or kind == 3:
+    partition: float = _partition(margins + losses if kind == _CONVEX_LOSS else margins, shares)
+    if kind == _MLE or kind == _CONVEX_LOSS:
         return partition
     expected: float = 0.0
     for s in range(len(margins)):
         expected += shares[s] * losses[s]
-    if kind == 1:
+    if kind == _L2:
         shares *= losses - expected
         return expected
-    if kind == 2:
+    if kind == _L3:
         shares *= 1.0 + losses - expected
         return partition + expected
     gain = max(1.0 - expected, 1e-300)
@@ -158,9 +159,9 @@ def _closed(
         for i in range(first, first + good):
             for j in range(first + good, last):
                 theta = (scores[rows[i]] - scores[rows[j]]) * scale
-                x = -2.0 * theta + (1.0 / pairs if kind == 3 else 0.0)
+                x = -2.0 * theta + (1.0 / pairs if kind == _CONVEX_LOSS else 0.0)
                 share = 1.0 / (1.0 + np.exp(-x))
-                if kind == 4:
+                if kind == _EXP_GAIN:
                     total += 1.0 - share
                     slope = -2.0 * share * (1.0 - share)
                 else:
@@ -169,7 +170,7 @@ def _closed(
                 factors[rows[i]] += slope * scale
                 factors[rows[j]] -= slope * scale
         values[q] = total
-        if kind == 4:
+        if kind == _EXP_GAIN:
             values[q] = -np.log(max(total / pairs, 1e-300))
             for i in range(first, last):
                 factors[rows[i]] /= max(total, 1e-300)
@@ -266,7 +267,6 @@ class ConditionalModel(LinearRanker):
     """
 
     kind: ClassVar[str] = "conditional"
-    traceable: ClassVar[bool] = True
     loss: Literal["mle", "l2", "l3", "convex", "exp_gain", "log_loss"] = "convex"
     measure: str = "ndcg"
     C: float = 1000.0
@@ -331,10 +331,12 @@ class ConditionalModel(LinearRanker):
             ValueError: as `check`, and where no query has labels of both levels.
         """
         self.check(queries)
-        cost, found = self.cost(queries), []
-        for k in range(1 if self.loss in _CONVEX else self.starts):
-            start = np.random.default_rng([self.seed, k]).normal(0.0, 0.1 * min(k, 1), size=(features.shape[1],))
-            found.append(minimise(cost, features, self.C, start, self.iterations, watch))
-        weights, value = min(found, key=lambda pair: pair[1])
-        remark = f"objective {value:.4f}" + (f", the best of {', '.join(f'{v:.4f}' for _, v in found)}" if len(found) > 1 else "")
+        starts = [
+            np.random.default_rng([self.seed, k]).normal(0.0, 0.1 * min(k, 1), size=(features.shape[1],))
+            for k in range(1 if self.loss in _CONVEX else self.starts)
+        ]
+        weights, values = best_of_starts(starts, self.cost(queries), features, self.C, self.iterations, watch)
+        remark = f"objective {min(values):.4f}" + (
+            f", the best of {', '.join(f'{v:.4f}' for v in values)}" if len(values) > 1 else ""
+        )
         return weights, (remark,)

@@ -7,7 +7,7 @@ enter in two products, which are computed in fixed blocks of rows: the same bits
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -65,6 +65,18 @@ Cost = Callable[[Floats], tuple[float, Floats]]
 """``cost(scores) → (value, derivative)``: the sum over the queries and ``float64 [documents]``."""
 Watch = Callable[[Floats], None]
 """``watch(weights)``: called after every iteration with the weights ``float64 [features]``."""
+
+
+def best_of_starts(
+    starts: Sequence[Floats], cost: Cost, features: Floats32, C: float, iterations: int, watch: Watch | None = None
+) -> tuple[Floats, list[float]]:
+    """The weights of the start from which `minimise` comes lowest, and the values of all of them.
+
+    Raises:
+        ValueError: as `minimise`.
+    """
+    found = [minimise(cost, features, C, start, iterations, watch) for start in starts]
+    return min(found, key=lambda pair: pair[1])[0], [value for _, value in found]
 
 
 def minimise(

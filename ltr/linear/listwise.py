@@ -22,7 +22,7 @@ from numba import njit, prange, types
 
 from ltr.data.queries import Queries
 from ltr.kernels.kernel import F8, F8_1D, I8, I8_1D, I8_2D, Address, Floats, Floats32, Ints, Kernel, address, kernel_at, ready
-from ltr.linear.linear_ranker import Cost, LinearRanker, Watch, minimise
+from ltr.linear.linear_ranker import Cost, LinearRanker, Watch, best_of_starts
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure, gains_of
 from ltr.rankers.parameters import FACTOR, SEED, WEIGHT, Span, whole
@@ -299,9 +299,10 @@ class Listwise(LinearRanker):
 
     def learn(self, queries: Queries, features: Floats32, watch: Watch) -> tuple[Floats, tuple[str, ...]]:
         """The weights of the start with the lowest objective."""
-        cost, found = listwise_cost(self.loss, queries, self.tau, self.samples, self.seed, self.conventions), []
-        for k in range(1 if self.loss in _CONVEX else self.starts):
-            start = np.random.default_rng([self.seed, k]).normal(0.0, 0.01, size=(features.shape[1],))
-            found.append(minimise(cost, features, self.C, start, self.iterations, watch))
-        weights, value = min(found, key=lambda pair: pair[1])
-        return weights, (f"objective {value:.4f}",)
+        cost = listwise_cost(self.loss, queries, self.tau, self.samples, self.seed, self.conventions)
+        starts = [
+            np.random.default_rng([self.seed, k]).normal(0.0, 0.01, size=(features.shape[1],))
+            for k in range(1 if self.loss in _CONVEX else self.starts)
+        ]
+        weights, values = best_of_starts(starts, cost, features, self.C, self.iterations, watch)
+        return weights, (f"objective {min(values):.4f}",)

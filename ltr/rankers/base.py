@@ -81,7 +81,6 @@ class Ranker(Named, ABC):
         document_weights: it obeys `ltr.Queries.document_weights`, or learns nothing that they could change; the others refuse them.
         sparse_features: it learns from features of scipy.sparse as they are; the others refuse them.
         sharded: it can be trained on queries held by several machines (`fit_shards`).
-        traceable: its sample and fit can be drawn (`ltr.linear.conditional.trace`).
         n_inputs: the number of features it needs, where only one number is possible.
         iterations_from: the parameter that sets the number of iterations.
         snapshots_from: the parameter that lists iterations whose state is kept, where there is one.
@@ -101,7 +100,6 @@ class Ranker(Named, ABC):
     document_weights: ClassVar[bool] = False
     sparse_features: ClassVar[bool] = False
     sharded: ClassVar[bool] = False
-    traceable: ClassVar[bool] = False
     n_inputs: ClassVar[int | None] = None
     iterations_from: ClassVar[str | None] = None
     snapshots_from: ClassVar[str | None] = None

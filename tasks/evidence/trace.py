@@ -82,7 +82,7 @@ class Trace(Evidence):
     def check(self, config: RunConfig) -> None:
         config.require_ranker("trace", *self.rankers)
         for name in self.rankers:
-            if not config.rankers[name].core.traceable:
+            if not issubclass(config.rankers[name].core, ConditionalModel):
                 raise ValueError(f"trace: {name!r} is no conditional model")
 
     def gather(self, run: Gathering) -> Traces:

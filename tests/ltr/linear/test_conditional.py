@@ -208,7 +208,7 @@ def test_the_first_start_is_0_and_the_best_of_all_is_kept(monkeypatch):
         found.append((start, minimise(cost, features, C, start, iterations, watch)))
         return found[-1][1]
 
-    monkeypatch.setattr("ltr.linear.conditional.minimise", minimised)
+    monkeypatch.setattr("ltr.linear.linear_ranker.minimise", minimised)
     ranker = ltr.ConditionalModel(loss="l2", measure="map:binary", samples=10, iterations=3, starts=3, standardise=False)
     fitted = ranker.fit(queries)
     assert not found[0][0].any()

@@ -126,7 +126,7 @@ def test_the_best_of_several_starts_is_kept_where_a_loss_is_not_convex(loss, mon
         found.append((start, minimise(cost, features, C, start, iterations, watch)))
         return found[-1][1]
 
-    monkeypatch.setattr("ltr.linear.listwise.minimise", minimised)
+    monkeypatch.setattr("ltr.linear.linear_ranker.minimise", minimised)
     ranker = ltr.Listwise(loss=loss, starts=3, iterations=2, samples=10, seed=5, standardise=False)
     fitted = ranker.fit(queries)
     assert len(found) == (1 if loss in ("listnet", "listmle") else 3)
