@@ -14,7 +14,7 @@ def serve(given: argparse.Namespace) -> int:
 
         config = read(given.config, given.set)
         make_state_folder()
-        from flows.servers import serve_schedule
+        from flows.schedule import serve_schedule
 
     return serve_schedule(config, given.cron, given.prefect_port, given.allow)
 

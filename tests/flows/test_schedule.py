@@ -28,7 +28,7 @@ from prefect.settings import PREFECT_API_URL
 
 import flows.pipeline
 from flows.cli import main
-from flows.servers import _ending_without, _only_one, _zone
+from flows.schedule import _ending_without, _only_one, _zone, serve_schedule
 from tasks.config.reading import parse
 from tasks.config.run_config import RunConfig
 from tasks.records import ConfigError, DataError
@@ -294,7 +294,7 @@ def test_a_zone_by_its_file_is_that_file(monkeypatch, tmp_path):
     (tmp_path / "zones/Asia").mkdir(parents=True)
     (tmp_path / "zones/Asia/Tokyo").write_bytes(b"TZif")
     (tmp_path / "localtime").symlink_to("zones/Asia/Tokyo")
-    monkeypatch.setattr("flows.servers.TZPATH", ("/nowhere", f"{tmp_path}/zones"))
+    monkeypatch.setattr("flows.schedule.TZPATH", ("/nowhere", f"{tmp_path}/zones"))
     for given in (f":{tmp_path}/localtime", f"{tmp_path}/zones/Asia/Tokyo"):
         monkeypatch.setenv("TZ", given)
         assert _zone() == "Asia/Tokyo"
@@ -403,3 +403,8 @@ def test_a_run_by_the_clock_says_why_it_failed(address, workplace, monkeypatch, 
         told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
         assert len(told) == by_the_clock
         assert all("'color'" in line for line in told)
+
+
+def test_models_in_parts_are_not_served():
+    with pytest.raises(ConfigError, match="parts: 2 need Dask workers"):
+        serve_schedule(parse({"data": {"files": "x"}, "parts": 2}), "* * * * *", 4200)

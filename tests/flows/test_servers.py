@@ -16,8 +16,6 @@ import psutil
 import pytest
 
 from flows import servers
-from tasks.config.reading import parse
-from tasks.records import ConfigError
 
 
 def free_port():
@@ -139,8 +137,3 @@ def test_a_port_that_is_taken_is_named(workplace, signals):
         number = taken.getsockname()[1]
         with pytest.raises(OSError, match=rf"port {number} \(--prefect-port\): Address already in use"):
             servers.serve_pages(5001, number)
-
-
-def test_models_in_parts_are_not_served():
-    with pytest.raises(ConfigError, match="parts: 2 need Dask workers"):
-        servers.serve_schedule(parse({"data": {"files": "x"}, "parts": 2}), "* * * * *", 4200)

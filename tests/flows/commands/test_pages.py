@@ -11,7 +11,7 @@ def test_the_ports_that_are_asked_for_are_taken(workplace, monkeypatch):
 
 def test_a_schedule_needs_a_configuration(workplace, monkeypatch, capsys):
     told = []
-    monkeypatch.setattr("flows.servers.serve_schedule", lambda *given: told.append(given) or 0)
+    monkeypatch.setattr("flows.schedule.serve_schedule", lambda *given: told.append(given) or 0)
     assert main(["serve", "none.yaml", "--cron", "0 3 * * *"]) == 1
     assert capsys.readouterr().err.splitlines()[-1] == "error: none.yaml: no such file or directory"
     (workplace / "c.yaml").write_text("data: {files: a.txt}\n")
