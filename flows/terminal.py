@@ -15,7 +15,8 @@ from tasks.data.new_rankers import Expected
 from tasks.evidence.drawing import title_of
 from tasks.evidence.reasons import SHOWN, ShownPair
 from tasks.evidence.segments import Changes
-from tasks.evidence.significance import Mean, Scorecard, Standings, best_mean, marks
+from tasks.evidence.significance import Mean, Standings, best_mean, marks
+from tasks.evidence.stored_runs import Scorecard
 from tasks.evidence.wrong_order import Summary
 from tasks.records import MICRO, percent, printable
 from tasks.report.outcome import RunOutcome

@@ -225,7 +225,7 @@ def compare(given: argparse.Namespace) -> int:
 
         from flows.terminal import show_changed, show_comparison, show_scorecards
         from tasks.evidence.segments import changed_queries
-        from tasks.evidence.significance import compare_stored, scorecards
+        from tasks.evidence.stored_runs import compare_stored, scorecards
         from tasks.tracking.runs import find_values
 
         stored = [find_values(run) for run in given.runs]

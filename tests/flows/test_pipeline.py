@@ -23,7 +23,7 @@ from tasks.config.reading import parse
 from tasks.evidence.guarantee import Guarantees
 from tasks.evidence.optimality import Certificates
 from tasks.evidence.refit import Refit, Refitted
-from tasks.evidence.significance import compare_stored, scorecards
+from tasks.evidence.stored_runs import compare_stored, scorecards
 from tasks.records import DataError, ExpectationError
 from tasks.report.outcome import RunOutcome
 from tasks.report.publish import description, markdown_table, report_page

@@ -12,7 +12,8 @@ from flows.terminal import MOST_COLUMNS, show, show_changed, show_comparison, sh
 from tasks.config.reading import parse
 from tasks.evidence.optimality import CertificateRecord, Certificates
 from tasks.evidence.segments import ChangedQuery, Changes
-from tasks.evidence.significance import Mean, PairTest, Scorecard, Standing, Standings, TierResult
+from tasks.evidence.significance import Mean, PairTest, Standing, Standings, TierResult
+from tasks.evidence.stored_runs import Scorecard
 from tasks.records import MICRO, Cell, CellResult, Fold, Trained
 from tasks.report.outcome import RunOutcome
 from tasks.report.study import StudyCell, StudyTable

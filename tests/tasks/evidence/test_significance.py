@@ -8,7 +8,7 @@ import pytest
 
 import ltr
 from ltr.metrics.significance import holm
-from tasks.evidence.significance import PairTest, _more_tests, marks, standings
+from tasks.evidence.significance import marks, standings
 from tasks.store.values import write_values
 
 
@@ -89,13 +89,6 @@ def test_who_has_fewer_errors_is_better(workplace):
     rng = np.random.default_rng(0)
     few, many = rng.random(30), 3 + rng.random(30)
     assert _standings("errors", few.tolist(), many.tolist()).rows["a"].cells["errors"].beats == {"b": 95}
-
-
-def test_not_worse_is_not_more_errors():
-    rng = np.random.default_rng(0)
-    frames = {"a": [pl.DataFrame({"errors": rng.random(40)})], "b": [pl.DataFrame({"errors": 3 + rng.random(40)})]}
-    pair = PairTest("errors", "a", "b", -3.0, 0.1, -30.0, 0.0, 40, 95)
-    assert _more_tests(pair, frames, 0.1).not_worse == ("a",)
 
 
 def test_p_values_of_all_pairs_are_corrected_together(workplace):
