@@ -80,6 +80,10 @@ class Pages:
         """Which page each result is of, ``int64 [results]``."""
         return group_of_rows(self.offsets)
 
+    def depth(self) -> Ints:
+        """The deepest rank of each page, ``int64 [pages]``; ranks rise within one."""
+        return self.rank[self.offsets[1:] - 1]
+
     def query_of_page(self) -> Ints:
         """Which query each page is of, ``int64 [pages]``."""
         return self.query[self.pair[self.offsets[:-1]]]

@@ -38,7 +38,7 @@ COLUMNS = {
 """Of the log; ``interaction`` is the query's id: each is a page."""
 _FARTHEST = 10**9
 """Beyond what a place may be."""
-_READER = 4
+_READER = 5
 """Raised when the reader changes what it makes of the same bytes."""
 
 
@@ -68,7 +68,9 @@ def ubi_log(path: Path) -> tuple[Path, list[str]]:
 class _Event:
     """One event that names a document of a query."""
 
-    page: tuple[str, str]
+    query: str
+    session: str
+    client: str
     action: str
     document: str
     place: int | None
@@ -111,20 +113,15 @@ class _Read:
             return
         attributes = object_at(line, "event_attributes")
         document = text_of(object_at(attributes, "object").get("object_id"))
-        session = next(
-            (
-                s
-                for s in (text_of(one) for one in (line.get("session_id"), attributes.get("session_id"), line.get("client_id")))
-                if s
-            ),
-            query,
-        )
+        session = text_of(line.get("session_id")) or text_of(attributes.get("session_id"))
         time = _time(where, line.get("timestamp"), self.events[-1].time if self.events else 0.0)
         place = _place(where, object_at(attributes, "position").get("ordinal"))
         if not query or not document:
             self.without["query" if not query else "document"] += 1
             return
-        self.events.append(_Event((session, query), action, document, place, time, text_of(line.get("application"))))
+        self.events.append(
+            _Event(query, session, text_of(line.get("client_id")), action, document, place, time, text_of(line.get("application")))
+        )
 
 
 def _time(where: str, written: Any, before: float) -> float:
@@ -159,13 +156,7 @@ def _rows(path: Path) -> tuple[pl.DataFrame, list[str]]:
     for number, line in objects(path):
         read.take(f"{path}, line {number}", line)
     bases = _bases(read.events, read.answers)
-    pages: dict[tuple[str, str], list[_Event]] = defaultdict(list)
-    for event in sorted(read.events, key=lambda event: event.time):
-        pages[event.page].append(event)
-    asked = {query for _, query in pages}
-    for query in read.answers:
-        if query not in asked:
-            pages[read.askers.get(query) or query, query] = []
+    pages = _pages(read)
     rows: list[tuple[str, str, str, str, int, int]] = []
     unplaced = untold = by_answer = 0
     for (session, query), events in pages.items():
@@ -186,6 +177,31 @@ def _rows(path: Path) -> tuple[pl.DataFrame, list[str]]:
         raise DataError(f"{path}: no event shows or clicks a document of a known query (actions: {_listed(read.actions)})")
     frame = pl.DataFrame(rows, schema=COLUMNS, orient="row").sort("session", "interaction", "rank", "document")
     return frame, _notes(read, bases, (unplaced, untold, by_answer))
+
+
+def _pages(read: _Read) -> dict[tuple[str, str], list[_Event]]:
+    """The events of each page, by session and query, in their order; a query whose answer nobody acted on is a page without any.
+
+    Where the file names sessions, these are what pages are of: an event that names none is of the only one that its query has. What is of none
+    stands alone, for its client may come back for years. In a file without sessions a page is of its client.
+    """
+    named: dict[str, set[str]] = defaultdict(set)
+    for event in read.events:
+        if event.session:
+            named[event.query].add(event.session)
+
+    def session(query: str, own: str, client: str) -> str:
+        only = next(iter(named[query])) if len(named.get(query, ())) == 1 else ""
+        return own or only or ("" if named else client) or query
+
+    pages: dict[tuple[str, str], list[_Event]] = defaultdict(list)
+    for event in sorted(read.events, key=lambda event: event.time):
+        pages[session(event.query, event.session, event.client), event.query].append(event)
+    asked = {query for _, query in pages}
+    for query in read.answers:
+        if query not in asked:
+            pages[session(query, "", read.askers.get(query, "")), query] = []
+    return pages
 
 
 def _results(events: Sequence[_Event], answer: Sequence[str], bases: dict[str, int]) -> dict[str, tuple[int | None, int]]:
@@ -215,7 +231,7 @@ def _bases(events: Iterable[_Event], answers: dict[str, list[str]]) -> dict[str,
             lowest.setdefault(event.application, 1)
             continue
         lowest[event.application] = min(lowest.get(event.application, 1), event.place)
-        answer = answers.get(event.page[1], [])
+        answer = answers.get(event.query, [])
         if event.document in answer:
             shifts[event.application][event.place - answer.index(event.document)] += 1
     bases = {}

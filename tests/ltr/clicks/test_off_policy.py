@@ -36,6 +36,13 @@ def parts_of(pages, seed):
     return np.random.default_rng([9, seed]).permutation(pages.n_pages) % 20
 
 
+def of_two_lengths(pages, short):
+    """The pages, of which every other one ends after so many results."""
+    shown = (pages.rank <= short) | (pages.of_page() % 2 == 1)
+    offsets = np.append(0, np.cumsum(np.bincount(pages.of_page()[shown])))
+    return Pages(offsets, pages.pair[shown], pages.rank[shown], pages.click[shown], pages.query)
+
+
 BY_HAND = Pages(
     np.array([0, 2, 4, 6, 8]),
     np.array([0, 1, 0, 2, 1, 0, 0, 1]),
@@ -208,12 +215,12 @@ def test_looks_that_are_learned_are_those_of_the_model_and_errors_those_of_the_l
     clicked = users("pbm", pages).simulate(pages, 1)
     rank = new_ranks(users("pbm", pages).attraction, pages.query)
     part = np.arange(400) % 5
-    for rules in (Rules(top=3), Rules(top=4, clip=1.2)):
-        found = estimate(clicked, rank, "position-based", rules, part=part)
-        known = estimate(clicked, rank, "position-based", rules, [fit(clicked, "pbm")])
+    for log, rules in ((clicked, Rules(top=3)), (clicked, Rules(top=4, clip=1.2)), (of_two_lengths(clicked, 2), Rules(top=4))):
+        found = estimate(log, rank, "position-based", rules, part=part)
+        known = estimate(log, rank, "position-based", rules, [fit(log, "pbm")])
         assert found.value == pytest.approx(known.value, rel=1e-6)
         assert found.gain == pytest.approx(known.gain, rel=1e-6)
-        left = [clicked.select(part != k) for k in range(5)]
+        left = [log.select(part != k) for k in range(5)]
         without = [estimate(one, rank, "position-based", rules, [fit(one, "pbm")]) for one in left]
         for name, error in (("value", found.error), ("gain", found.gain_error)):
             own = np.array([getattr(one, name) for one in without])
@@ -313,3 +320,22 @@ def test_each_half_is_foretold_by_the_model_of_the_other():
     half = np.array([True, False, True, False])
     found = _foretold(pages, np.array([1, 2]), Rules(top=2), models, half)
     np.testing.assert_allclose(found[:, 0], [0.1, 0.9, 0.1, 0.9])
+
+
+@many
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_pages_stay_as_long_as_they_were(estimator):
+    """The ranker that made all pages, of which half show 3 results and half 8, gains nothing over them."""
+    rng = np.random.default_rng(4)
+    whole = shuffled_pages(6, 8, 4000, 8, rng, spread=4.0)
+    whole = users(USERS[estimator], whole).simulate(whole, 2)
+    pages = of_two_lengths(whole, 3)
+    order = np.zeros(len(pages.query))
+    np.add.at(order, whole.pair, -whole.rank / np.bincount(whole.pair)[whole.pair])
+    found = estimated(pages, new_ranks(order, pages.query), estimator, Rules(top=8, sessions=10, support=0.5))
+    depth = np.minimum(pages.depth(), 8)
+    assert (found.unseen[0], len(found.unseen)) == (0, 8)
+    assert found.value < np.bincount(depth, minlength=9)[8] / len(depth) * 8
+    whole_value = estimated(whole, new_ranks(order, whole.query), estimator, Rules(top=8, sessions=10, support=0.5)).value
+    assert found.value < whole_value - 3 * found.error
+    assert abs(found.gain) < abs(whole_value - found.value)

@@ -49,10 +49,10 @@ def log(workplace):
 def test_queries_and_events_are_a_session_log(log):
     path, notes = ubi_log(log())
     assert pl.read_parquet(path).rows() == [
-        ("c2", "2", "tv", "x", 0, 1),
-        ("c2", "2", "tv", "y", 1, 2),
-        ("c2", "2", "tv", "7", 0, 3),
-        ("c3", "3", "radio", "r", 0, 1),
+        ("2", "2", "tv", "x", 0, 1),
+        ("2", "2", "tv", "y", 1, 2),
+        ("2", "2", "tv", "7", 0, 3),
+        ("3", "3", "radio", "r", 0, 1),
         ("s", "1", "TV", "a", 1, 1),
         ("s", "1", "TV", "b", 2, 2),
     ]
@@ -67,6 +67,24 @@ def test_queries_and_events_are_a_session_log(log):
         "1 event of queries whose text nobody says: left out",
     ]
     assert ubi_log(log()) == (path, notes)
+
+
+def test_a_page_is_of_one_session_however_its_events_name_it(log):
+    """Impressions by a server that knows the session, a click by a browser that knows the client; and a page that nobody acted on is not of
+    all the years of its client."""
+    lines = [
+        {"query_id": "1", "client_id": "c", "user_query": "tv", "query_response_hit_ids": ["a", "b"]},
+        {"query_id": "2", "client_id": "c", "user_query": "radio", "query_response_hit_ids": ["r"]},
+        event("impression", "1", "a", 0, 1, client_id="c"),
+        event("impression", "1", "b", 1, 1, client_id="c"),
+        event("click", "1", "b", 1, 2, client_id="c"),
+    ]
+    del lines[-1]["session_id"]
+    assert pl.read_parquet(ubi_log(log(lines))[0]).rows() == [
+        ("2", "2", "radio", "r", 0, 1), ("s", "1", "tv", "a", 0, 1), ("s", "1", "tv", "b", 1, 2),
+    ]  # fmt: skip
+    clients_alone = [{name: value for name, value in line.items() if name != "session_id"} for line in lines]
+    assert pl.read_parquet(ubi_log(log(clients_alone))[0])["session"].unique().to_list() == ["c"]
 
 
 def test_answers_say_where_places_begin_whatever_strays(log):
