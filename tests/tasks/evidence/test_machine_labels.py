@@ -194,9 +194,9 @@ def test_differences_from_the_best_hold_together():
     people = rng.choice(4, size=3000, p=[0.5, 0.25, 0.15, 0.1]).astype(float)
     machine = np.where(rng.random(3000) < 0.6, people, rng.integers(0, 4, 3000)).astype(float)
 
-    def settled(n):
+    def settled(n, draws):
         wrong, levels = 0, set()
-        for _ in range(20):
+        for _ in range(draws):
             weights = {f"r{k}": np.where(rng.random(3000) < 0.2, 1 / 60, 0.0) for k in range(n)}
             judged = np.full(3000, np.nan)
             sample = rng.choice(3000, 400, replace=False)
@@ -208,7 +208,7 @@ def test_differences_from_the_best_hold_together():
             wrong += any(one.settled and float((weights[one.run] - weights[one.against]) @ people) > 0 for one in rows)
         return wrong, levels
 
-    assert settled(2)[1] == {0.95}
-    wrong, levels = settled(12)
+    assert settled(2, 1)[1] == {0.95}
+    wrong, levels = settled(12, 10)
     assert levels == {1 - 0.05 / 66}
-    assert wrong <= 2
+    assert wrong <= 1
