@@ -254,8 +254,8 @@ class Clock:
     fresh: bool
     least: int
     """Cells that are trained whatever the time: one a search. So are those that a run that was killed had begun: they are found."""
-    elsewhere: Callable[[str], Budget | None] = lambda key: None
-    """How far the run of this key got by what others know, who share no folder with this one."""
+    noted: Callable[[str, bool], Budget | None] = lambda key, of_this_run: None
+    """How far this very run got, or the latest that searched the same, as MLflow has it: written from whichever folder, by whoever came to the end."""
     ended: bool = False
     cells: int = 0
     reserve: dict[str, float] | None = field(default_factory=dict)
@@ -265,8 +265,10 @@ class Clock:
         self.key = digest_of([self.config.training_digest, [fold.roles for fold in self.folds], core_digest()])
         self.before = None
         if not self.fresh and self.config.budget is not None:
-            self.before = read_budget(self.key)
-            self.before = self.before if self.is_over else self.elsewhere(self.key) or self.before
+            here, self.before = read_budget(self.key), self.noted(self.key, True)
+            if self.before is None and (here is None or here.ended or here.complete):
+                self.before = self.noted(self.key, False)
+            self.before = self.before or here
         self._kept: Budget | None = None
 
     @property

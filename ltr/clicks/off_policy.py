@@ -410,7 +410,7 @@ def _summed_up(
     parts, assumed = of_page
     cells = sums(table.cell.ravel(), table.agrees.ravel(), int(table.cell.max()) + 1) > 0
     unseen = table.wanted & ~cells[table.cell]
-    supported = 1 - float(unseen.sum() / max(table.wanted.sum(), 1))
+    supported = float((table.wanted & ~unseen).sum() / max(table.wanted.sum(), 1))
     if supported < rules.support:
         raise NoSupportError(
             f"{estimator}: the log shows {supported:.1%} of what the new ranker would show on the first {rules.top} ranks, and an estimate needs "

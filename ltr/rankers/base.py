@@ -29,6 +29,7 @@ from ltr.objectives.effective_pairs import Ledger
 from ltr.objectives.terms import Term, Written, terms_from
 from ltr.objectives.unbiased import Unbiased
 from ltr.rankers.features import Features, checked_features, few_of, type_of
+from ltr.rankers.features import columns_of as columns_of  # where models that are in MLflow already look for it
 from ltr.rankers.parameters import Span, check_parameters
 from ltr.rankers.surface import Surface
 from ltr.rankers.training import Callback, Curve

@@ -3,7 +3,7 @@
 By the population stability index Σ (p − q)·ln(p/q) over deciles of the older data (of labels that are few: over each of them), one more bin on each side of their range and one for
 missing values, as credit scoring has it (Siddiqi 2006): below 0.1 nothing, from 0.25 a shift. Shares are those of half a document more in every bin, so that
 an empty one counts and is not infinite. Documents of a query resemble each other, and of few queries the index is large by chance: it is no shift
-below what chance makes of it once in a thousand times.
+below what chance makes of it some once in a thousand times.
 """
 
 import json
@@ -18,8 +18,8 @@ from pydantic import TypeAdapter
 from ltr.data.queries import Queries
 
 SHIFTED = 0.25
-RARELY = 3.1
-"""Times its mean, which a distance by chance exceeds once in a thousand times: χ² of nine degrees of freedom over nine."""
+RARELY = 0.001
+"""How often so many queries come so far apart by chance that it is called a shift all the same."""
 _BINS, _MOST_LABELS = 10, 50
 
 
@@ -112,8 +112,8 @@ def _moved(
         if name in known:
             edges, before = np.array(known[name].edges), np.array(known[name].counts)
             index, distance = _apart(before, np.array(_counted(values, edges).counts))
-            by_chance = _by_chance(_places(values, edges), by_query) * (1 + queries.n_queries / older.queries)
-            yield Drift(kind, name, index, f"{name}: stability index {index:.2f}", distance < RARELY * by_chance)
+            reach = _by_chance(_places(values, edges), by_query, older.queries, int(np.count_nonzero(before)))
+            yield Drift(kind, name, index, f"{name}: stability index {index:.2f}", bool(distance < reach))
 
 
 def shifted(found: Iterable[Drift]) -> list[str]:
@@ -147,15 +147,23 @@ def _places(values: NDArray[Any], edges: NDArray[Any]) -> NDArray[Any]:
     return np.where(np.isnan(values), len(edges) + 1, np.searchsorted(edges, values))
 
 
-def _by_chance(places: NDArray[Any], by_query: NDArray[Any]) -> float:
-    """What documents of other queries of the same kind make of the distance, on average: the variance of each bin's share over the share, where
-    documents of one query are one draw together (Liang & Zeger 1986)."""
+def _by_chance(places: NDArray[Any], by_query: NDArray[Any], older: int, filled: int) -> float:
+    """How far documents of other queries of the same kind come apart by chance but `RARELY`: of two samples, of so many queries and of so many
+    `older` ones. On average it is the variance of each bin's share over the share, where documents of one query are one draw together (Liang &
+    Zeger 1986); its law is taken for F's, of as many degrees as there are bins but one, and queries but one. Where all are in one bin now nothing varies, and
+    every query is taken for one draw from the bins that were `filled`."""
+    from scipy.special import fdtri
+
     n, bins, n_queries = len(places), int(places.max()) + 1, int(by_query.max()) + 1
     of_query = np.bincount(by_query * bins + places, minlength=n_queries * bins).reshape(-1, bins)
     share = of_query.sum(axis=0) / n
     off = of_query - of_query.sum(axis=1)[:, None] * share
-    variance = (off * off).sum(axis=0) / (n * n) * (n_queries / max(n_queries - 1, 1))
-    return float((variance / np.maximum(share, 0.5 / n)).sum())
+    if n_queries < 2:
+        return float("inf")
+    variance = (off * off).sum(axis=0) / (n * n) * (n_queries / (n_queries - 1))
+    degrees = int(np.count_nonzero(share)) - 1 or filled - 1
+    mean = float((variance / np.maximum(share, 0.5 / n)).sum()) or degrees / n_queries
+    return mean * (1 + n_queries / older) * float(fdtri(max(degrees, 1), n_queries - 1, 1 - RARELY))
 
 
 def _apart(before: NDArray[Any], now: NDArray[Any]) -> tuple[float, float]:

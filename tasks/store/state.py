@@ -101,8 +101,9 @@ def _is_held(folder: Path) -> bool:
 
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Others that do something with this folder or file meanwhile wait, where the file system has locks."""
-    held = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT, 0o666)
+    """Others that do something with this folder meanwhile wait, or with this file whose name ends with ``.lock``, which is made; where the file
+    system has locks."""
+    held = os.open(path, os.O_RDWR | os.O_CREAT if path.suffix == ".lock" else os.O_RDONLY, 0o666)
     try:
         with suppress(OSError):  # a file system without locks
             fcntl.flock(held, fcntl.LOCK_EX)

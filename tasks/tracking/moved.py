@@ -56,10 +56,10 @@ def follow_template(database: Path) -> None:
 
 def _made_in(located: Sequence[str]) -> list[Path]:
     """The ``mlruns/`` in which the database was made: there MLflow has put its own experiment, ``0``, and we have put ours, whatever it is called
-    by now. Artifacts that were sent elsewhere lie in another folder than MLflow's."""
+    by now. Artifacts that were sent elsewhere lie in another folder than MLflow's; where that experiment was deleted for good, ours alone tells."""
     paths = [Path(unquote(url.path)) for address in located if (url := urlsplit(address)).scheme in ("", "file")]
     of_mlflow, ours = ([path.parent for path in paths if path.parts[-2:] == ("mlruns", name)] for name in ("0", "artifacts"))
-    return [folder for folder in of_mlflow if folder in ours]
+    return [folder for folder in of_mlflow if folder in ours] if of_mlflow else ours
 
 
 def _is_same(one: Path, other: Path) -> bool:

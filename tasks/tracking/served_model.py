@@ -61,9 +61,13 @@ if _CORE.is_file() and "ltr" not in sys.modules:
     sys.path.insert(0, str(_unpacked()))
 
 import ltr  # noqa: E402
-from ltr.rankers.features import columns_of  # noqa: E402
 from ltr.rankers.stacked import Stacked  # noqa: E402
 from ltr.rankers.tables import Reading  # noqa: E402
+
+try:
+    from ltr.rankers.features import columns_of
+except ImportError:  # an older model of this process brought its core first
+    from ltr.rankers.base import columns_of
 
 
 class ServedRanker(PythonModel):

@@ -87,7 +87,7 @@ def opened() -> tuple[MlflowClient, str]:
         client, number = _opened(asked or own)
         if asked and (place := client.get_experiment(number).artifact_location) not in (asked, str(Path(asked).absolute())):
             _tell_once(
-                f"LAMBDAFLOW_ARTIFACTS={asked} is for a new store: artifacts of this one go to {masked(place)}, as when it was made"
+                f"LAMBDAFLOW_ARTIFACTS={masked(asked)} is for a new store: artifacts of this one go to {masked(place)}, as when it was made"
             )
         return client, number
 

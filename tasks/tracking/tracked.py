@@ -81,8 +81,8 @@ class Tracked:
         found = Path(path) / "artifacts" / "model"
         if not (found / "model.json").is_file():
             raise ValueError(
-                f"the files of the model of run {self.id[:8]} are no longer where MLflow says; run the same configuration with --fresh, which "
-                "makes them anew"
+                f"the files of the model of run {self.id[:8]} are no longer where MLflow says; run the same configuration again, which "
+                "makes them anew (in another folder than the run's, with --fresh)"
             )
         return found
 

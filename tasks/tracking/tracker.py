@@ -305,11 +305,13 @@ class Tracker:
         self.client.log_batch(self.run_id, tags=[RunTag(k, v) for name, text in tags.items() for k, v in _pieces(name, text)])
 
     @patient
-    def budget(self, key: str) -> Budget | None:
-        """How far the latest run that searched this got within its time, in whichever folder; None where no run came to the end."""
-        found = self._find(SEARCHED, key)
+    def budget(self, key: str, of_this_run: bool) -> Budget | None:
+        """How far this run, or else the latest that searched the same, got within its time; None where it did not come to the end."""
+        found = self.client.get_run(self.run_id) if of_this_run else self._find(SEARCHED, key)
+        if found is None or found.data.tags.get(SEARCHED) != key:
+            return None
         try:
-            return TypeAdapter(Budget).validate_json(found.data.tags.get(BUDGET, "")) if found else None
+            return TypeAdapter(Budget).validate_json(found.data.tags.get(BUDGET, ""))
         except ValueError:  # somebody has edited it
             return None
 

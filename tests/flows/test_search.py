@@ -16,7 +16,7 @@ from flows.search import Clock, search
 from flows.sweep import choose
 from tasks.config.reading import parse
 from tasks.records import Budget, CellResult, Fold
-from tasks.store.budgets import budget_file, read_budget
+from tasks.store.budgets import budget_file, read_budget, write_budget
 from tasks.store.cells import CellFolder, cell_key
 from tasks.store.datasets import keep_queries
 from tasks.store.values import read_values
@@ -55,7 +55,7 @@ class Notes:
     def say(self, tags):
         self.tags |= tags
 
-    def budget(self, key):
+    def budget(self, key, of_this_run):
         return Budget(**json.loads(self.tags[BUDGET])) if self.tags.get(SEARCHED) == key else None
 
     def cell(self, cell, result, data, tags, model):
@@ -278,6 +278,17 @@ def test_time_ends_a_search_at_a_cell_and_the_same_run_ends_there_again(folds, f
     with no_folder_of_cells():
         elsewhere = searched(folds, notes, budget="15s")
     assert plain(elsewhere) == plain(first), "another folder has MLflow's word on where the time ended"
+    monkeypatch.setattr("flows.search.monotonic", lambda: 0.0)
+    config = parse({**CONFIG, "budget": "15s"})
+    mine, own, other = (Budget(15.0, 15.0, cells, ended=True) for cells in (7, 8, 9))
+    begun = Budget(15.0, 4.0, 3)
+    for here, of_run, of_others, taken in (
+        (mine, own, other, own), (mine, None, other, other), (begun, None, other, begun), (begun, own, other, own), (mine, None, None, mine),
+    ):  # fmt: skip
+        write_budget(Clock(config, folds, False, 1).key, here)
+        word = {True: of_run, False: of_others}
+        assert Clock(config, folds, False, 1, lambda key, of_this_run, word=word: word[of_this_run]).before == taken
+    budget_file(Clock(config, folds, False, 1).key).unlink()
     monkeypatch.undo()
     longer = searched(folds, budget="1h")
     assert plain(longer) == plain(found)

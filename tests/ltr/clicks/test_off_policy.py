@@ -108,6 +108,12 @@ def test_what_a_log_never_shows_is_told_with_what_it_might_hold(estimator):
     )
     assert found.most - found.least == pytest.approx(sum(found.unseen))
     assert found.least < found.value < found.most
+    assert found.value - found.least > 0.1 * sum(found.unseen), "what the model or the others of the rank say of them"
+
+
+def test_a_ranker_without_a_document_for_any_page_has_no_support():
+    with pytest.raises(NoSupportError, match=r"the log shows 0\.0%"):
+        estimate(BY_HAND, np.zeros(3, int), "item-position", Rules(top=2))
 
 
 def test_clipping_takes_weight_from_rare_places():

@@ -115,3 +115,28 @@ def test_what_few_queries_make_by_chance_is_no_shift():
         assert sum(entry.shifted for entry in found) <= 1
         (told,) = shifted(drift(profile(made(n)), made(n, least)))
         assert told.startswith("a: stability index")
+
+
+@pytest.mark.parametrize("n", [5, 20])
+@pytest.mark.parametrize("values", [2, 3, 1000])
+def test_few_queries_of_any_number_of_values_are_rarely_called_moved(n, values):
+    rng, called = np.random.default_rng(7), 0
+
+    def made(n):
+        own = np.repeat(rng.integers(0, values, n), 10)
+        return Queries(own[:, None].astype(np.float32), np.zeros(10 * n), 10 * np.arange(n + 1), names=("a",))
+
+    for _ in range(200):
+        called += any(entry.name == "a" and entry.shifted for entry in drift(profile(made(100)), made(n)))
+    assert called <= 4
+    assert not shifted(drift(profile(made(100)), made(1)))
+
+
+def test_a_feature_that_is_one_number_from_now_on_has_moved():
+    rng = np.random.default_rng(3)
+
+    def made(values):
+        return Queries(values[:, None].astype(np.float32), np.zeros(1000), 10 * np.arange(101), names=("a",))
+
+    broken = drift(profile(made(rng.normal(size=1000))), made(np.zeros(1000)))
+    assert [text.partition(":")[0] for text in shifted(broken)] == ["a"]

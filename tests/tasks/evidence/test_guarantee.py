@@ -14,7 +14,18 @@ from ltr.objectives.terms import Term
 from tasks.config.reading import parse
 from tasks.evidence.best_single import BestSingle
 from tasks.evidence.champion import Champion
-from tasks.evidence.guarantee import Candidate, Guarantee, Guarantees, _harm, choice, frontier, frontier_figure, kept, promise
+from tasks.evidence.guarantee import (
+    Candidate,
+    Guarantee,
+    Guarantees,
+    _harm,
+    _radius,
+    choice,
+    frontier,
+    frontier_figure,
+    kept,
+    promise,
+)
 from tasks.evidence.segments import Segments
 from tasks.records import DataError, Fold
 from tasks.store.datasets import keep_queries
@@ -233,3 +244,20 @@ def test_models_of_simulated_users_keep_their_promises():
 def test_of_cells_that_may_harm_the_gain_says_nothing_of_the_harm():
     a, b = Candidate("a", (-0.01, -0.5), 0.7), Candidate("b", (-0.02, 0.5), 0.7)
     assert min((a, b), key=_harm) is a
+
+
+def test_a_loss_of_tau_may_be_twice_as_large_as_one_of_ndcg():
+    """Of 60 queries none differs: a loss of one in twenty may have been missed, of 1 each, or of 2 where values go down to −1."""
+    same, more = np.ones(60), np.linspace(0, 0.1, 60)
+    for first, promised in (("ndcg_1", True), ("tau", False)):
+        rule = Guarantee(baseline="b", margin=0.06, tiers=[first, "ndcg_3"])
+        assert choice({"a": [same, same + more]}, [same, same], rule).promised == promised
+
+
+def test_ellipses_hold_the_true_difference_as_often_as_they_say():
+    rng, inside = np.random.default_rng(2), 0
+    for _ in range(1000):
+        paired = rng.normal(size=(2, 6))
+        whitened = np.linalg.solve(np.linalg.cholesky(np.cov(paired) / 6), paired.mean(axis=1))
+        inside += np.sqrt((whitened**2).sum()) <= _radius(6, 0.95)
+    assert 930 <= inside <= 968

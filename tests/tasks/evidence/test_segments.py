@@ -251,3 +251,9 @@ def test_values_that_a_number_does_not_hold_are_words():
     moments = [str(1_700_000_000_000_000_000 + k) for k in range(0, 90_000, 1000)]
     assert len(cut(moments)) == 3, "terciles of many"
     assert cut(["3.10", "3.90", "3.50"]) == {"3.1": [0], "3.5": [2], "3.9": [1]}, "prices"
+
+
+def test_of_equal_gains_p_knows_how_low_values_may_be():
+    masks, own, base = [("all", np.ones(6, bool))], np.full(6, 0.5), np.zeros(6)
+    of_ndcg, of_tau = (contrast(masks, {"own": own}, base, (2, lowest))[0].p for lowest in (0.0, -1.0))
+    assert of_ndcg < of_tau

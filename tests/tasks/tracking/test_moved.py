@@ -90,12 +90,16 @@ def test_a_folder_for_artifacts_may_be_a_relative_one(workplace, monkeypatch, ca
     assert not capsys.readouterr().err
 
 
-def test_a_move_is_followed_by_an_experiment_that_was_renamed(workplace, monkeypatch):
+@pytest.mark.parametrize("without_mlflows_own", [False, True])
+def test_a_move_is_followed_by_an_experiment_that_was_renamed(workplace, monkeypatch, without_mlflows_own):
     project = workplace / "project"
     project.mkdir()
     monkeypatch.chdir(project)
     tracker = Tracker("x", "key")
     tracker.client.rename_experiment(tracker.experiment_id, "ours")
+    if without_mlflows_own:
+        with closing(sqlite3.connect("mlruns/mlflow.db")) as store, store:
+            store.execute("delete from experiments where experiment_id = 0")
     project.rename(workplace / "moved")
     monkeypatch.chdir(workplace / "moved")
     client, number = opened()

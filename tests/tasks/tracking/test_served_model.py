@@ -284,3 +284,10 @@ def test_categories_of_every_type_are_those_of_files(workplace, frame, values):
     places = np.column_stack((features[:, 0], known_codes(Path("c.parquet"), given, "f2", known)))
     assert not np.isnan(places).any()
     assert np.array_equal(served.predict(None, frame(given)), model.predict(places.astype(np.float32)))
+
+
+def test_models_that_are_in_mlflow_find_what_they_import_from_the_core_of_now():
+    from ltr.rankers.base import columns_of
+    from ltr.rankers.features import columns_of as of_now
+
+    assert columns_of is of_now

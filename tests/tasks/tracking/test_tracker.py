@@ -338,10 +338,11 @@ def test_where_a_search_was_ended_by_time_is_known_to_every_folder_of_a_store(wo
     with first.running():
         first.say({SEARCHED: "what", BUDGET: json.dumps(asdict(budget))})
     other = Tracker("refit", "another key")
-    assert other.budget("what") == budget
-    assert other.budget("something else") is None
+    assert other.budget("what", False) == first.budget("what", True) == budget
+    assert other.budget("what", True) is None
+    assert other.budget("something else", False) is first.budget("something else", True) is None
     MlflowClient(tracking_uri()).set_tag(first.run_id, BUDGET, "nine cells")
-    assert other.budget("what") is None, "somebody has edited it"
+    assert other.budget("what", False) is None, "somebody has edited it"
 
 
 def test_files_of_a_model_that_a_store_has_lost_are_missed_and_those_out_of_sight_are_not(cell, monkeypatch):
