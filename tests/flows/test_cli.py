@@ -26,6 +26,7 @@ def test_control_characters_in_names_do_not_reach_the_terminal(workplace, capsys
     assert r"f\x1b[2J" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_no_password_of_an_address_is_shown_or_kept(tmp_path):
     environment = own_environment() | {"MLFLOW_TRACKING_URI": "postgresql://user:canary@127.0.0.1:1/mlflow"}
     began, runs = time.monotonic(), []

@@ -154,6 +154,7 @@ def test_json_has_what_the_evidence_says_too(finished):
     assert [record["ranker"] for record in printed["optimality"]] == ["linear"]
 
 
+@pytest.mark.long
 def test_stores_are_named_by_the_environment_alone(prefect_server, workplace, monkeypatch, capsys):
     small = {"linear": {"kind": "lambdarank", "epochs": 2, "sweep": {"learning_rate": [0.001, 0.002]}}}
     config = {"name": "team", "data": CONFIG["data"], "rankers": small, "measures": ["ndcg_10"]}

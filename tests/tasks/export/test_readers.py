@@ -336,7 +336,7 @@ def in_their_hands(paths, may_die=False):
     return [np.load(path) if path.exists() else None for path in saved]
 
 
-@pytest.mark.parametrize("n", [300, pytest.param(10_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("n", [100, pytest.param(10_000, marks=pytest.mark.long)])
 @pytest.mark.parametrize(("tool", "suffix"), [("lightgbm", "txt"), ("xgboost", "json"), ("xgboost", "ubj")])
 def test_a_changed_file_is_refused_or_read_as_the_tool_reads_it(workplace, tool, suffix, n):
     queries = data(0.1)
@@ -368,7 +368,7 @@ def test_a_changed_file_is_refused_or_read_as_the_tool_reads_it(workplace, tool,
     print(f"{n:,} changed files of {tool}.{suffix}: {len(different):,} read with other scores, {len(alike):,} with the same")
 
 
-@pytest.mark.parametrize("n", [300, pytest.param(10_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("n", [100, pytest.param(10_000, marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     "written", [b"f1,0.5\nf2,-1e-3\n# no\nf3,2\n", b"1:0.5 2:-1e-3 3:2 # no\n", b'{"f1": 0.5, "f2": -0.001, "f3": 2}']
 )

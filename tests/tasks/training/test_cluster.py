@@ -78,6 +78,7 @@ OVERFITTED = replace(MODEL, n_trees=30, min_docs_in_leaf=2, patience=12, learnin
 DEBIASED = ltr.LambdaMART(n_trees=6, n_leaves=6, min_docs_in_leaf=15, stop_on="ndcg@3", unbiased="auto")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not JIT, reason="workers are other processes, which compile")
 def test_training_in_parts_outlives_a_worker(workplace):
     train, valid = keep_queries(data()), keep_queries(data(30, seed=2))
