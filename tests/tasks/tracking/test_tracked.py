@@ -1,35 +1,15 @@
 """Runs as they stand in the store: read by tags of older releases too, and told where a model is gone."""
 
-import json
 import shutil
 from urllib.parse import unquote, urlparse
 
 import pytest
 
 import ltr
-from tasks.records import Cell, CellResult, Fold, LoggedDataset
-from tasks.store.cells import CellFolder
-from tasks.store.values import table
 from tasks.tracking.runs import find_run
 from tasks.tracking.store import CHOSEN
 from tasks.tracking.tracked import Tracked
 from tasks.tracking.tracker import Tracker
-from tests.conftest import make_queries
-
-DATA = [LoggedDataset("train", "train", "ab" * 32, "{}", "{}")]
-
-
-@pytest.fixture
-def cell(workplace):
-    queries = make_queries(10)
-    folder = CellFolder.of("k1")
-    ltr.save(ltr.LeastSquares().fit(queries), folder.model)
-    table({"map": queries.labels[: queries.n_queries]}, queries, "test").write_parquet(folder.values)
-    points = {"measure": "map", "iteration": list(range(1000)), "train": [None] * 1000, "valid": [0.5] * 1000}
-    folder.curve.write_text(json.dumps(points))
-    folder.position_bias.write_text(json.dumps({"by_rank": {"propensity": [1 / rank for rank in range(1, 41)]}}))
-    cell = Cell("cell", "ridge", 0, {}, {"a": 1}, Fold("", "", ""), ("map",), {})
-    return cell, CellResult("k1", "d1", {"test_map": 0.5}, 1.0), DATA, {}
 
 
 def test_tags_of_0_1_0_are_read_by_their_bare_names():

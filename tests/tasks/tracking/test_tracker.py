@@ -14,29 +14,12 @@ from mlflow.exceptions import MlflowException
 from mlflow.protos.databricks_pb2 import BAD_REQUEST, TEMPORARILY_UNAVAILABLE
 from mlflow.tracking import MlflowClient
 
-import ltr
-from tasks.records import Budget, Cell, CellResult, Fold, LoggedDataset
+from tasks.records import Budget
 from tasks.store.cells import CellFolder, PairsEntry, write_pairs
-from tasks.store.values import table
 from tasks.tracking.store import BUDGET, CELL_KEY, CHOSEN, ERROR, SEARCHED, tracking_uri
 from tasks.tracking.tracked import Tracked
 from tasks.tracking.tracker import Tracker, _pairs
-from tests.conftest import make_queries
-
-DATA = [LoggedDataset("train", "train", "ab" * 32, "{}", "{}")]
-
-
-@pytest.fixture
-def cell(workplace):
-    queries = make_queries(10)
-    folder = CellFolder.of("k1")
-    ltr.save(ltr.LeastSquares().fit(queries), folder.model)
-    table({"map": queries.labels[: queries.n_queries]}, queries, "test").write_parquet(folder.values)
-    points = {"measure": "map", "iteration": list(range(1000)), "train": [None] * 1000, "valid": [0.5] * 1000}
-    folder.curve.write_text(json.dumps(points))
-    folder.position_bias.write_text(json.dumps({"by_rank": {"propensity": [1 / rank for rank in range(1, 41)]}}))
-    cell = Cell("cell", "ridge", 0, {}, {"a": 1}, Fold("", "", ""), ("map",), {})
-    return cell, CellResult("k1", "d1", {"test_map": 0.5}, 1.0), DATA, {}
+from tests.tasks.tracking.conftest import DATA
 
 
 def runs(status=None):
