@@ -9,6 +9,7 @@ python benchmarks/corrected.py [DRAWS]
 """
 
 import sys
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.defaults import FOLDER
+from benchmarks.machine_labels import rag
 from benchmarks.results import Table
 from ltr.metrics.prediction_powered import Corrected, corrected
 
@@ -28,17 +29,6 @@ AGREE, RELEVANT = (0.8, 0.9, 0.97, 0.99), (0.02, 0.1, 0.3)
 A_SIXTH = 1 / 6
 """Of a population's draws, fewer of which say nothing of how often they hold."""
 Floats = NDArray[np.float64]
-
-
-def rag() -> tuple[NDArray[np.int64], Floats, Floats]:
-    """The query of each pair, and people's and the model's labels (0–4)."""
-    read = [
-        {tuple(row.split()[::2]): int(row.split()[3]) for row in (FOLDER / "rag25" / f"{who}.qrels").read_text().splitlines()}
-        for who in ("human", "machine")
-    ]
-    pairs = sorted(set(read[0]) & set(read[1]))
-    people, machine = (np.array([one[pair] for pair in pairs], np.float64) for one in read)
-    return np.unique([topic for topic, _ in pairs], return_inverse=True)[1], people, machine
 
 
 def discounts(query: NDArray[np.int64], scores: Floats, cutoff: int | None = None) -> Floats:
@@ -69,7 +59,8 @@ def width(interval: tuple[float, float]) -> float:
 
 
 def on_rag(draws: int) -> None:
-    query, people, machine = rag()
+    query, *labels = rag()
+    people, machine = (one.astype(np.float64) for one in labels)
     rng = np.random.default_rng(1)
     first, second = (people + rng.normal(0, 2, len(people)) for _ in range(2))
     measures = {
@@ -88,11 +79,10 @@ def on_rag(draws: int) -> None:
             found, holds = drawn(weights, people, machine, round(share * len(people)), draws, 1)
             cells.append(f"{holds.mean():.3f}")
             widths.append(np.mean([width(one.interval) for one in found]) / np.mean([width(one.people_interval) for one in found]))
-        low, high = (f"{end(widths):.2f}" for end in (min, max))
-        table.add(name, *cells, low if low == high else f"{low}–{high}")
+        table.add(name, *cells, ends(widths))
     table.note(
         f"{len(people):,} pairs of {query.max() + 1} queries, in {100 * (people == machine).mean():.0f} % of which people and the model agree. {draws} samples each; "
-        f"rankings are people's labels with noise of standard deviation 2, gains are linear."
+        "rankings are people's labels with noise of standard deviation 2, gains are linear."
     )
     table.record()
 
@@ -138,10 +128,13 @@ def told(of_populations: list[tuple[int, float]], draws: int) -> tuple[str, str]
     """The share of draws over all populations, and the range of what holds among them."""
     share = sum(n for n, _ in of_populations) / (draws * len(of_populations))
     held = [holds for n, holds in of_populations if n >= A_SIXTH * draws]
-    if not held:
-        return f"{100 * share:.0f} %", "too few"
-    low, high = (f"{end(held):.2f}" for end in (min, max))
-    return f"{100 * share:.0f} %", low if low == high else f"{low}–{high}"
+    return f"{100 * share:.0f} %", ends(held) if held else "too few"
+
+
+def ends(values: Sequence[float]) -> str:
+    """The least and the largest."""
+    low, high = (f"{end(values):.2f}" for end in (min, max))
+    return low if low == high else f"{low}–{high}"
 
 
 def main() -> None:

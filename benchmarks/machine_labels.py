@@ -33,15 +33,21 @@ TRUE, PLAIN, MIXED = "people's labels of everything", "the machine's as they are
 ALONE, EXPECTED, BY_KIND, WEIGHED = "people's alone", "calibrated", "calibrated by kind of query", "{}, with weights".format
 
 
-def confusions() -> tuple[Confused, Confused]:
-    """Of all RAG queries alike, and of those that the machine is kind to and the others."""
+def rag() -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """The query of each pair of RAG 2025 that both judged, and people's and the machine's labels (0–4)."""
     read = [
         {tuple(row.split()[::2]): int(row.split()[3]) for row in (FOLDER / "rag25" / f"{who}.qrels").read_text().splitlines()}
         for who in ("human", "machine")
     ]
     pairs = sorted(set(read[0]) & set(read[1]))
-    people, machine = (COARSE[np.array([one[pair] for pair in pairs])] for one in read)
-    of_topic = np.unique([topic for topic, _ in pairs], return_inverse=True)[1]
+    people, machine = (np.array([one[pair] for pair in pairs]) for one in read)
+    return np.unique([topic for topic, _ in pairs], return_inverse=True)[1], people, machine
+
+
+def confusions() -> tuple[Confused, Confused]:
+    """Of all RAG queries alike, and of those that the machine is kind to and the others."""
+    of_topic, *labels = rag()
+    people, machine = (COARSE[one] for one in labels)
     kindness = np.bincount(of_topic, machine - people) / np.bincount(of_topic)
     kind = (kindness > np.median(kindness))[of_topic].astype(int)
 
@@ -49,7 +55,7 @@ def confusions() -> tuple[Confused, Confused]:
         counts = np.bincount(3 * people[rows] + machine[rows], minlength=9).reshape(3, 3).astype(np.float64)
         return counts / counts.sum(axis=1, keepdims=True)
 
-    everything = np.ones(len(pairs), np.bool_)
+    everything = np.ones(len(people), np.bool_)
     return table(everything)[None], np.stack([table(kind == k) for k in (0, 1)])
 
 

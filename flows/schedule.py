@@ -22,6 +22,7 @@ import flows  # noqa: F401
 from flows.access import ALLOW, HOST, kept_password, require_allowed
 from flows.own_server import ask_at, start, wait_for
 from flows.progress import steps
+from flows.servers import SIGNALS, open_port, running_servers
 from tasks.config.run_config import RunConfig
 from tasks.data.files import require_files
 from tasks.records import ConfigError, DataError
@@ -31,7 +32,6 @@ from tasks.tracking.secrets import masked
 if TYPE_CHECKING:
     from prefect.runner import Runner
     from prefect.server.schemas.schedules import CronSchedule
-from flows.servers import SIGNALS, open_port, running_servers
 
 _PATIENCE = 3.0
 """Seconds that a run has to close itself."""

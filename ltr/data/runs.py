@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Form = Literal["score", "rank", "min-max", "z-score", "borda"]
-FORMS: tuple[Form, ...] = get_args(Form)
 """The score; 1, 2, …; (s − min)/(max − min); (s − mean)/deviation; (n − rank + 1)/n."""
+FORMS: tuple[Form, ...] = get_args(Form)
 NORMALISED: tuple[Form, ...] = ("min-max", "z-score", "borda")
 """Forms that are a number of documents too that a run does not have."""
 

@@ -110,9 +110,9 @@ def _moved(
         yield Drift(kind, name, None, f"{name} is {'new' if name in columns else 'gone'}")
     for name, values in columns.items():
         if name in known:
-            edges, before = np.array(known[name].edges), np.array(known[name].counts)
-            index, distance = _apart(before, np.array(_counted(values, edges).counts))
-            reach = _by_chance(_places(values, edges), by_query, older.queries, int(np.count_nonzero(before)))
+            before, places = np.array(known[name].counts), _places(values, np.array(known[name].edges))
+            index, distance = _apart(before, np.bincount(places, minlength=len(before)))
+            reach = _by_chance(places, by_query, older.queries, int(np.count_nonzero(before)))
             yield Drift(kind, name, index, f"{name}: stability index {index:.2f}", bool(distance < reach))
 
 
@@ -150,16 +150,16 @@ def _places(values: NDArray[Any], edges: NDArray[Any]) -> NDArray[Any]:
 def _by_chance(places: NDArray[Any], by_query: NDArray[Any], older: int, filled: int) -> float:
     """How far documents of other queries of the same kind come apart by chance but `RARELY`: of two samples, of so many queries and of so many
     `older` ones. On average it is the variance of each bin's share over the share, where documents of one query are one draw together (Liang &
-    Zeger 1986); its law is taken for F's, of as many degrees as there are bins but one, and queries but one. Where all are in one bin now nothing varies, and
-    every query is taken for one draw from the bins that were `filled`."""
+    Zeger 1986); its law is taken for F's, of as many degrees as there are bins but one, and queries but one. Where all are in one bin now nothing
+    varies, and every query is taken for one draw from the bins that were `filled`. Of one query nothing is known."""
     from scipy.special import fdtri
 
     n, bins, n_queries = len(places), int(places.max()) + 1, int(by_query.max()) + 1
+    if n_queries < 2:
+        return float("inf")
     of_query = np.bincount(by_query * bins + places, minlength=n_queries * bins).reshape(-1, bins)
     share = of_query.sum(axis=0) / n
     off = of_query - of_query.sum(axis=1)[:, None] * share
-    if n_queries < 2:
-        return float("inf")
     variance = (off * off).sum(axis=0) / (n * n) * (n_queries / (n_queries - 1))
     degrees = int(np.count_nonzero(share)) - 1 or filled - 1
     mean = float((variance / np.maximum(share, 0.5 / n)).sum()) or degrees / n_queries

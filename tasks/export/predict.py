@@ -37,7 +37,6 @@ from tasks.store.state import require_output, written_whole
 
 ROWS = 100_000
 """Of a table and of a text that are read at a time."""
-"""Of a run's scores."""
 FORMATS = (".parquet", ".csv", ".tsv", ".trec")
 
 

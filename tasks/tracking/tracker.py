@@ -301,7 +301,7 @@ class Tracker:
 
     @patient
     def say(self, tags: Mapping[str, str]) -> None:
-        """Tags of the parent run, by which `says` knows that everything else of it is there: they are written last."""
+        """Tags of the parent run. Those by which `says` knows that everything else of it is there are written last."""
         self.client.log_batch(self.run_id, tags=[RunTag(k, v) for name, text in tags.items() for k, v in _pieces(name, text)])
 
     @patient

@@ -22,6 +22,9 @@ from numpy.typing import NDArray
 
 from tasks.config.search_section import DIGITS, Dimension, Search, Space
 
+_ROUNDING = 1e-9
+"""Of a standard error."""
+
 
 @dataclass(frozen=True)
 class Wanted:
@@ -81,10 +84,6 @@ def waves(search: Search, space: Space, written: Mapping[str, Any], n_rungs: int
             draws.tell(number, batch[number], tries[number].values, whole=number in (*whole, *alive))
 
 
-ROUNDING = 1e-9
-"""Of a standard error."""
-
-
 def surely_better(values: NDArray[np.float64], written: NDArray[np.float64], standard_errors: float) -> bool:
     """Whether a draw's mean over validation queries is above that of the ranker as written by more than so many standard errors of the
     difference; ``float64 [queries]`` both, NaN where undefined. One query alone that differs is one standard error, and not above it."""
@@ -93,7 +92,7 @@ def surely_better(values: NDArray[np.float64], written: NDArray[np.float64], sta
     if len(paired) < 2:
         return bool(paired.sum() > 0)
     reach = standard_errors * paired.std(ddof=1) / math.sqrt(len(paired))
-    return bool(paired.mean() > max(reach * (1 + ROUNDING), 0.0))
+    return bool(paired.mean() > max(reach * (1 + _ROUNDING), 0.0))
 
 
 @dataclass

@@ -304,3 +304,34 @@ def test_links_that_lead_nowhere_are_no_outputs(workplace):
     with pytest.raises(DataError, match=r"away: this is a link into .*nowhere, and there is no such folder"):
         require_output(Path("away"))
     require_output(Path("new"))
+
+
+def test_one_after_another_is_alone_and_no_folder_is_made_of_it(workplace):
+    inside, most, together = [0], [0], threading.Barrier(4)
+
+    def work(path):
+        together.wait()
+        with state.alone(path):
+            inside[0] += 1
+            most[0] = max(most[0], inside[0])
+            time.sleep(0.02)
+            inside[0] -= 1
+
+    for path in (workplace, workplace / "one.lock"):
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(work, [path] * 4))
+    assert most == [1]
+    with pytest.raises(FileNotFoundError), state.alone(workplace / "gone"):
+        pass
+    assert [path.name for path in workplace.iterdir()] == ["one.lock"]
+
+
+def test_what_is_noted_for_a_recipe_is_made_once(workplace):
+    made = []
+
+    def make():
+        made.append(1)
+        return state.Noted(notes=("made",))
+
+    assert [state.made_once({"a": k}, make).notes for k in (1, 1, 2)] == [("made",)] * 3
+    assert len(made) == 2
