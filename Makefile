@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Compiled modules are kept whatever the environment says: every command that a test starts would compile all of its imports again.
+export PYTHONDONTWRITEBYTECODE :=
 # Tests in two processes, a file in one of them; `make test PARALLEL=` runs them one after another.
 PARALLEL ?= -n 2 --dist loadfile --no-loadscope-reorder
 
