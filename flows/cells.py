@@ -5,9 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from prefect.futures import as_completed
-
-from flows.runners import let_go_of_broken_pool
+from flows.runners import first_done, let_go_of_broken_pool
 from tasks.config.run_config import GridPoint, RunConfig
 from tasks.data.folds import share
 from tasks.records import Cell, CellResult, Fold, WorkerError, point_title
@@ -87,7 +85,7 @@ def train_all(
             running[step.submit(alike[0], threads, fresh, home, config.parts)] = alike
         if not running:
             return
-        future = next(as_completed(list(running)))
+        future = first_done(list(running))
         try:
             future.result()
             result = result_of(running[future][0])
@@ -96,9 +94,11 @@ def train_all(
                 raise KeyboardInterrupt from error
             if type(error).__name__ in ("BrokenProcessPool", "KilledWorker"):
                 let_go_of_broken_pool()
+                # A pool that has lost one worker ends all others, and does not say which one it was.
+                lost = running.values() if type(error).__name__ == "BrokenProcessPool" else [running[future]]
                 raise WorkerError(
-                    f"a worker process ended while it trained {running[future][0].label}, perhaps for want of memory: what was trained is "
-                    "kept, run the same command again, with fewer at a time if need be"
+                    f"a worker process died while {' and '.join(alike[0].label for alike in lost)} {'were' if len(lost) > 1 else 'was'} being "
+                    "trained, perhaps for lack of memory: what was trained is kept; run the same command again, with fewer at a time if need be"
                 ) from error
             if failed is None or not isinstance(error, ValueError | ArithmeticError):
                 raise

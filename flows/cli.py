@@ -80,6 +80,14 @@ def _still_in(folder: Path) -> bool:
         return True
 
 
+def _gone() -> str:
+    """What became of the folder that a command was started in, and is not at its place any more."""
+    try:
+        return f"this folder was moved to {Path.cwd()} while the command ran; run the same command again there to continue"
+    except FileNotFoundError:
+        return "this folder was deleted while the command ran, with all that was finished in it"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; its exit code: 0 done, 1 failed or refused by the data, 2 wrong usage."""
     given = parser().parse_args(arguments)
@@ -108,9 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         elif _still_in(here):
             tell(error)
         else:
-            tell(
-                FileNotFoundError(f"{here}: this folder was moved or deleted while the command ran; what was finished moved along")
-            )
+            tell(FileNotFoundError(f"{here}: {_gone()}"))
         return 1
 
 

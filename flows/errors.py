@@ -17,6 +17,8 @@ _FULL = ("database or disk is full", "No space left on device (os error 28)")
 """What SQLite and polars say of a full disk."""
 _REFUSED = re.compile(r"\b40[13]\b")
 """What a server answers who wants another password, or one at all."""
+_FORBIDDEN = re.compile(r"error code 403.*?Response body: '(.*)'", re.DOTALL)
+"""What MLflow answers to a user whom it knows, or to a request by a name that is not on its list of hosts."""
 _ANOTHER_PAGE = re.compile(r"error code 404.*Response body: '\s*<", re.DOTALL)
 
 
@@ -42,10 +44,13 @@ def _described(error: Exception) -> str:
             else ("it wants a password: PREFECT_API_AUTH_STRING=user:password")
         )
         return f"Prefect at {os.environ.get('PREFECT_API_URL', 'its own address')} refuses to answer: {given}"
+    if type(error).__name__ == "MlflowException" and (forbidden := _FORBIDDEN.search(str(error))):
+        hosts = "; start it with --allowed-hosts" if "Host header" in forbidden[1] else ""
+        return f"MLflow at {os.environ.get('MLFLOW_TRACKING_URI', 'its address')} refuses to answer (403): {forbidden[1].strip()}{hosts}"
     if type(error).__name__ == "MlflowException" and _REFUSED.search(str(error).split("Response body")[0]):
         return (
-            f"MLflow at {os.environ.get('MLFLOW_TRACKING_URI', 'its address')} refuses to answer: it wants the user and password of MLFLOW_TRACKING_USERNAME and "
-            "MLFLOW_TRACKING_PASSWORD (or MLFLOW_TRACKING_TOKEN), and not what they are"
+            f"MLflow at {os.environ.get('MLFLOW_TRACKING_URI', 'its address')} refuses to answer: set MLFLOW_TRACKING_USERNAME and "
+            "MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN, to what it accepts"
         )
     if type(error).__name__ == "MlflowException" and _ANOTHER_PAGE.search(str(error)):
         return f"{os.environ.get('MLFLOW_TRACKING_URI', 'its address')} is no MLflow server: it answers with a page; MLFLOW_TRACKING_URI needs its host, port and path"
@@ -54,7 +59,7 @@ def _described(error: Exception) -> str:
             global unanswered
             unanswered = True
             where = os.environ.get("PREFECT_API_URL", "its own address")
-            return f"Prefect at {where} does not answer: {one}; what was trained is kept, run the same command again"
+            return f"Prefect at {where} does not answer: {one}; what is finished is kept, run the same command again"
     if isinstance(error, RuntimeError) and str(error).startswith("Failed to reach API at"):
         return f"{os.environ.get('PREFECT_API_URL', 'its own address')} is no Prefect server that answers; PREFECT_API_URL is its address and /api"
     return f"{type(error).__name__}: {error} (--debug shows where)"

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 from flows.leftovers import close_in_prefect
-from flows.owners import owner, started_by
+from flows.owners import is_this_process, started_by
 from tasks.tracking.tracked import close_abandoned
 from tasks.training.cell import STOP
 
@@ -98,8 +98,8 @@ def _say(text: str, number: int, terminals: Sequence[int]) -> None:
 
 def _end_from_outside() -> None:
     closing = [
-        threading.Thread(target=close_abandoned, args=(_is_ours,), daemon=True),
-        threading.Thread(target=close_in_prefect, args=(_is_ours, "it was interrupted"), daemon=True),
+        threading.Thread(target=close_abandoned, args=(is_this_process,), daemon=True),
+        threading.Thread(target=close_in_prefect, args=(is_this_process, "it was interrupted"), daemon=True),
     ]
     with suppress(RuntimeError):
         for one in closing:
@@ -113,10 +113,6 @@ def _end_from_outside() -> None:
 
 
 def _end_processes() -> None:
-    for process in started_by(_is_ours):
+    for process in started_by(is_this_process):
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
-
-
-def _is_ours(who: str) -> bool:
-    return who == owner()

@@ -53,6 +53,14 @@ def owner() -> str:
     return file.name
 
 
+def is_this_process(who: str) -> bool:
+    """Whether an owner is this process in this folder, or in any where this one has been deleted."""
+    try:
+        return who == _names.get(_folder())
+    except FileNotFoundError:
+        return who in _names.values()
+
+
 def is_gone(who: str) -> bool:
     """Whether an owner is known to have ended: its file is here, and nobody holds it."""
     file = _folder() / who

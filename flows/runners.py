@@ -6,18 +6,22 @@ the same bytes. Workers on other machines need the working directory at the same
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
 from prefect.context import FlowRunContext
+from prefect.futures import as_completed
 from prefect.settings import get_current_settings
 from prefect.task_runners import ProcessPoolTaskRunner, ThreadPoolTaskRunner
 
 from tasks.config.run_config import RunConfig
 from tasks.records import ConfigError
 
+_WAKE_EVERY = 2.0
+"""Seconds after which a worker that is gone is noticed."""
 USAGE = "threads[=N], processes[=N], dask[=N] or dask=tcp://HOST:PORT"
 
 
@@ -56,15 +60,36 @@ def require_workers(config: RunConfig) -> None:
         )
 
 
+def first_done(futures: Sequence[Any]) -> Any:
+    """The first of these futures that is done.
+
+    A pool of processes waits for the end of those workers that it had when it last woke. That one which has started since is gone it would
+    notice only once another cell is done, so that it is woken every few seconds.
+    """
+    while (pool := _pool()) is not None:
+        try:
+            return next(as_completed(list(futures), timeout=_WAKE_EVERY))
+        except TimeoutError:
+            with pool._shutdown_lock:
+                pool._executor_manager_thread_wakeup.wakeup()
+    return next(as_completed(list(futures)))
+
+
 def let_go_of_broken_pool() -> None:
     """Closes the end of the pool's queue that dead workers do not read any more, as Python does itself since 3.11.5: before, it waits
     forever for what is being written there (https://github.com/python/cpython/issues/94777)."""
     if sys.version_info >= (3, 11, 5):
         return
-    context = FlowRunContext.get()
-    pool = getattr(context.task_runner, "_executor", None) if context else None
+    pool = _pool()
     if getattr(pool, "_call_queue", None) is not None:
         pool._call_queue._reader.close()  # type: ignore[union-attr]  # typeshed: it may be None, which was asked above
+
+
+def _pool() -> ProcessPoolExecutor | None:
+    """That of Prefect's task runner, where cells are trained in processes of this machine."""
+    context = FlowRunContext.get()
+    pool = getattr(context.task_runner, "_executor", None) if context else None
+    return pool if isinstance(pool, ProcessPoolExecutor) else None
 
 
 def _dask(address: str | None) -> Callable[[int], Any]:

@@ -181,12 +181,15 @@ def _clock(cron: str, zone: str) -> "tuple[CronSchedule, datetime]":
     """
     from prefect.server.schemas.schedules import CronSchedule
 
+    form = "expected five fields, minute hour day month weekday, such as '0 3 * * *'"
+    if len(cron.split()) != 5 and not cron.startswith("@"):
+        raise ConfigError(f"--cron {cron!r}: {form}")
     try:
         clock = CronSchedule(cron=cron, timezone=zone)
-        if len(cron.split()) != 5 and not cron.startswith("@"):
-            raise ValueError("a sixth field would be seconds")
     except ValueError:
-        raise ConfigError(f"--cron {cron!r}: five fields, minute hour day month weekday, such as '0 3 * * *'") from None
+        raise ConfigError(
+            f"--cron {cron!r}: {form}: minutes 0-59, hours 0-23, days 1-31, months 1-12, weekdays 0-7 or mon-sun, or @daily"
+        ) from None
     try:
         dates = asyncio.run(clock.get_dates(100))  # the first of them have passed where the clock is put forward within the hour
         return clock, next((date for date in dates if date > datetime.now(UTC)), dates[-1])

@@ -181,7 +181,7 @@ class _Search:
         value = trained.result.metrics.get(self.select)
         if value is None:
             key = self.select.removeprefix("valid_")
-            raise ValueError(f"{key} is undefined on every validation query: no relevant document there")
+            raise ValueError(f"{key} is undefined on every validation query")
         length = self.lengths[wanted.rung]
         whole = wanted.rung == len(self.lengths) - 1
         ended = whole or self._stopped(trained.result.key, length)

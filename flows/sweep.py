@@ -180,7 +180,7 @@ def ranked(trained: Sequence[Trained], config: RunConfig) -> list[Trained]:
         select = config.select_of(one.ranker)
         found = one.result.metrics.get(f"valid_{select}")
         if found is None:
-            raise ValueError(f"{select} is undefined on every validation query: no relevant document there")
+            raise ValueError(f"{select} is undefined on every validation query")
         return -found
 
     return sorted(trained, key=value)

@@ -303,7 +303,7 @@ def show_comparison(table: Standings, words: TextIO) -> None:
         )
     console.print(means)
     with_margin = any(pair.not_worse is not None for pair in table.pairs)
-    columns = ("measure", "difference of", "mean", "SE", "z", "p", "Holm p", "randomisation p", "bootstrap 95 %")
+    columns = ("measure", "difference of", "mean", "SE", "t", "p", "Holm p", "randomisation p", "95 % interval")
     tests = Table(*columns, *(["not worse"] if with_margin else []), title="Paired tests", title_justify="left", title_style="bold")
     for p in table.pairs:
         low, high = p.interval or (float("nan"), float("nan"))

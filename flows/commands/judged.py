@@ -91,7 +91,7 @@ def _without_file(error: Exception, file: "Path | str") -> str:
 
 
 def _check_store(as_json: bool) -> int:
-    from tasks.store.state import damaged
+    from tasks.store.state import STATE, damaged
 
     told, unsealed = damaged()
     if as_json:
@@ -102,7 +102,7 @@ def _check_store(as_json: bool) -> int:
         if unsealed:
             print(f"note     {unsealed} folders that an earlier release made have no digests to be compared with")
         if not told:
-            print("nothing is damaged")
+            print("nothing is damaged" if STATE.is_dir() else f"nothing is stored in {STATE}/ of this folder")
     return 1 if told else 0
 
 

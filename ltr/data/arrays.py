@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -113,6 +113,11 @@ def taken_for_sizes(offsets: Ints, n_documents: int) -> str:
 def plain_number(value: Any) -> Any:
     """A number of numpy as Python's, which JSON can hold; whatever else as it is."""
     return value.item() if isinstance(value, np.generic) else value
+
+
+def few_of(names: Sequence[str]) -> str:
+    """The first five names, for people."""
+    return ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
 
 
 def shown(given: object) -> str:

@@ -419,7 +419,9 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
     widest = max(parts, key=lambda part: part.n_features)
     for part in parts:
         if part.names != widest.names[: part.n_features]:
-            raise ValueError(f"feature names differ between the parts: {part.names[:3]} … and {widest.names[:3]} …")
+            raise ValueError(
+                f"feature names differ between the parts: {', '.join(part.names[:3])}, … and {', '.join(widest.names[:3])}, …"
+            )
         if set(part.sources) != set(widest.sources):
             raise ValueError(f"label sources differ between the parts: {sorted(part.sources)} and {sorted(widest.sources)}")
         if set(part.attributes) != set(widest.attributes):

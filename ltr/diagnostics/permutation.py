@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ltr.data.arrays import few_of
 from ltr.data.digests import GOLDEN, mix, salt_of
 from ltr.data.named import Named
 from ltr.data.queries import Queries, canonical
@@ -109,7 +110,7 @@ def permutation_importance(
         )
     unknown = [name for group in groups for name in group if name not in names]
     if unknown:
-        raise ValueError(f"permutation_importance: the model reads no feature {unknown[0]!r}; it has {', '.join(names[:5])} …")
+        raise ValueError(f"permutation_importance: the model reads no feature {unknown[0]!r}; it has {few_of(names)}")
     queries = canonical(queries)
     queries = replace(queries, features=checked_features(queries.features, names))
     scores = model.ranking_scores(queries.features)

@@ -16,6 +16,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from ltr.data.arrays import few_of
 from ltr.data.queries import Queries, canonical
 from ltr.data.runs import column_of
 from ltr.kernels.kernel import Floats, Floats32, Ints
@@ -71,10 +72,10 @@ class QueryFusion(Fused):
         super().check(queries)
         for name in self.by:
             if name not in queries.names:
-                raise ValueError(f"{self.kind}: by: no feature {name!r}; there are: {', '.join(queries.names[:5])} …")
+                raise ValueError(f"{self.kind}: by: no feature {name!r}; there are: {few_of(queries.names)}")
             values = queries.features[:, queries.names.index(name)].astype(np.float64)
             if np.isinf(values).any():
-                raise ValueError(f"{self.kind}: by: {name!r} is infinite in row {int(np.isinf(values).argmax()) + 1}")
+                raise ValueError(f"{self.kind}: by: {name!r} is infinite in row {int(np.isinf(values).argmax())}")
             firsts = np.repeat(values[queries.offsets[:-1]], np.diff(queries.offsets))
             if (apart := (values != firsts) & ~(np.isnan(values) & np.isnan(firsts))).any():
                 row = int(apart.argmax())
@@ -169,7 +170,7 @@ class QueryFusion(Fused):
     def _with_arrays(self, arrays: Arrays) -> Self:
         self._require_runs()
         if missing := [name for name in self.by if name not in self.names]:
-            raise ValueError(f"no feature {missing[0]!r} among {', '.join(self.names[:5])} …")
+            raise ValueError(f"no feature {missing[0]!r} among {few_of(self.names)}")
         sizes = {"weights": len(self.fused) * (1 + len(self.by)), "centre": len(self.by), "scale": len(self.by)}
         for name, size in sizes.items():
             array = arrays[name]

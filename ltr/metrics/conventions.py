@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, Literal, get_args, get_type_hints
 
 import numpy as np
@@ -41,9 +42,8 @@ class Conventions(Named):
     ap_base: Literal["relevant", "cutoff"] = "relevant"
 
     def __post_init__(self) -> None:
-        for name, hint in get_type_hints(Conventions).items():
-            known = get_args(hint)
-            if known and getattr(self, name) not in known:
+        for name, known in _words().items():
+            if getattr(self, name) not in known:
                 raise ValueError(f"conventions: {name} {getattr(self, name)!r} is not one of {', '.join(known)}")
         for name in ("threshold", "max_label"):
             value = getattr(self, name)
@@ -52,6 +52,12 @@ class Conventions(Named):
                 object.__setattr__(self, name, value)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LARGEST_LABEL:
                 raise ValueError(f"conventions: {name} {value!r} is no label, a number from 0 to {LARGEST_LABEL:,}")
+
+
+@cache
+def _words() -> dict[str, tuple[str, ...]]:
+    """The conventions that are one of a few words, and what they may be."""
+    return {name: get_args(hint) for name, hint in get_type_hints(Conventions).items() if get_args(hint)}
 
 
 @dataclass(frozen=True)

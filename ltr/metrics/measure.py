@@ -137,7 +137,14 @@ class Measure:
         if match is None or match[1].lower() not in MEASURES:
             near = difflib.get_close_matches(re.split(r"[@:\d]", text.strip().lower())[0].rstrip("_"), MEASURES, n=2)
             meant = f"did you mean {' or '.join(near)}? " if near else ""
-            raise ValueError(f"unknown measure {text[:60]!r}; {meant}known: {', '.join(MEASURES)}, each with @K or _K for a cutoff")
+            if match is None and near[:1] == [re.split(r"[@:_\d-]", text.strip().lower())[0]]:
+                raise ValueError(
+                    f"measure {text[:60]!r}: expected {near[0]}, {near[0]}@10 for a cutoff, or {near[0]}:SOURCE for other labels"
+                )
+            cut = [name for name, definition in MEASURES.items() if not definition.whole]
+            raise ValueError(
+                f"unknown measure {text[:60]!r}; {meant}choose from: {', '.join(MEASURES)}; @K or _K for a cutoff can follow {', '.join(cut)}"
+            )
         if match[2] is not None and (len(match[2]) > 10 or not 1 <= int(match[2]) <= LARGEST_CUTOFF):
             raise ValueError(f"measure {text[:60]!r}: the cutoff must be at least 1, and at most {LARGEST_CUTOFF:,}")
         cutoff = None if match[2] is None else int(match[2])
@@ -218,7 +225,7 @@ def why_undefined(measure: Measure, labels: Floats, conventions: Conventions) ->
     shown = ", ".join(f"{label:g}" for label in given[:6]) + (", …" if len(given) > 6 else "")
     if not len(given):
         rule = "no document has a label"
-    elif len(given) == 1:
+    elif len(given if conventions.unlabelled == "condensed" else np.unique(np.nan_to_num(labels))) == 1:
         rule = f"all labels are {shown}: there is nothing to rank"
     elif measure.definition.gain is binary and measure.source == "label" and not (given >= conventions.threshold).any():
         rule = f"no label reaches conventions.threshold={conventions.threshold:g}; the labels are {shown}"

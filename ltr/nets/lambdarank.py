@@ -214,7 +214,7 @@ class LambdaRank(Ranker):
         order = canonical_order(queries)
         preferences, queries = preferences and preferences.reordered(order), reordered(queries, order)
         valid = canonical(valid) if valid is not None else queries
-        _require_finite(queries.features)
+        _require_finite(queries.features, queries.names)
         known = queries if preferences is not None else judged_documents(queries, self.trained_for, self.conventions)
         scaling = _scaling(known.features)
         features, valid_features = _standardised(queries.features, scaling), _standardised(valid.features, scaling)
@@ -592,11 +592,11 @@ class LambdaRank(Ranker):
         return Measure.of(self.stop_on)
 
 
-def _require_finite(features: Floats32) -> None:
+def _require_finite(features: Floats32, names: tuple[str, ...]) -> None:
     """Raises ValueError naming the first feature with an infinite value."""
     infinite = np.flatnonzero(np.isinf(features).any(axis=0))
     if len(infinite):
-        raise ValueError(f"feature {infinite[0] + 1} has an infinite value; nets need finite or missing (NaN) ones")
+        raise ValueError(f"feature {names[infinite[0]]!r} has an infinite value; nets need finite or missing (NaN) ones")
 
 
 def _scaling(features: Floats32) -> Floats:

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 
+from ltr.data.arrays import few_of
 from ltr.data.named import Named
 from ltr.data.plain_function import PlainFunction
 from ltr.data.queries import WEIGHTS, Queries, in_order
@@ -28,7 +29,7 @@ from ltr.metrics.measure import Measure
 from ltr.objectives.effective_pairs import Ledger
 from ltr.objectives.terms import Term, Written, terms_from
 from ltr.objectives.unbiased import Unbiased
-from ltr.rankers.features import Features, checked_features, few_of, type_of
+from ltr.rankers.features import Features, checked_features, type_of
 from ltr.rankers.features import columns_of as columns_of  # where models that are in MLflow already look for it
 from ltr.rankers.parameters import Span, check_parameters
 from ltr.rankers.surface import Surface
@@ -64,7 +65,7 @@ class UndefinedScoreError(ValueError):
     """
 
     def __init__(self, row: int, why: str) -> None:
-        super().__init__(f"row {row + 1}: {why}")
+        super().__init__(f"row {row}: {why}")
         self.row, self.why = row, why
 
 

@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from ltr.data.arrays import few_of
 from ltr.data.queries import Queries
 from ltr.data.runs import listing
 from ltr.kernels.kernel import Bools, Floats, Floats32
@@ -39,7 +40,7 @@ class Column(Ranker):
         """Raises ValueError where there is no such feature."""
         super().check(queries)
         if self.feature not in queries.names:
-            raise ValueError(f"column: no feature {self.feature!r} in this data set; it has {', '.join(queries.names[:5])} …")
+            raise ValueError(f"column: no feature {self.feature!r} in this data set; it has {few_of(queries.names)}")
 
     def fit(self, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> Self:
         """A copy that knows the feature's position; nothing else is used.
@@ -76,7 +77,7 @@ class Column(Ranker):
 
     def _with_arrays(self, arrays: Arrays) -> Self:
         if self.feature not in self.names:
-            raise ValueError(f"no feature {self.feature!r} among {', '.join(self.names[:5])} …")
+            raise ValueError(f"no feature {self.feature!r} among {few_of(self.names)}")
         return self
 
     @property

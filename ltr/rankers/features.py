@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Protocol, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr.data.arrays import rows_of
+from ltr.data.arrays import few_of, rows_of
 from ltr.data.masked import unmasked
 from ltr.data.queries import FarValueError, Queries, as_float32
 from ltr.data.sparse import SparseFeatures, is_sparse, sparse_features
@@ -152,8 +152,3 @@ def type_of(given: object) -> str:
     """What something is, for people: its type, and an array's shape."""
     shape = getattr(given, "shape", None)
     return f"a {type(given).__module__.split('.')[0].replace('builtins', 'Python')} {type(given).__name__}{f' {shape}' if shape else ''}"
-
-
-def few_of(names: Sequence[str]) -> str:
-    """The first five names, for people."""
-    return ", ".join(names[:5]) + (" …" if len(names) > 5 else "")

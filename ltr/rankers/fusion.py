@@ -17,6 +17,7 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 
+from ltr.data.arrays import few_of
 from ltr.data.queries import Queries, canonical
 from ltr.data.runs import Form, column_of, listing, runs_with
 from ltr.kernels.kernel import Bools, Floats, Floats32, Ints
@@ -79,9 +80,7 @@ class Fused(Ranker):
         super().check(queries)
         has = runs_with(self._read, queries.names)
         if strange := [run for run in self.runs if run not in has]:
-            raise ValueError(
-                f"{self.kind}: no feature {column_of(self._read, strange[0])!r}; there are: {', '.join(queries.names[:5])} …"
-            )
+            raise ValueError(f"{self.kind}: no feature {column_of(self._read, strange[0])!r}; there are: {few_of(queries.names)}")
         if len(self.runs or has) < 2:
             raise ValueError(
                 f"{self.kind}: it fuses two runs or more, and the data have {len(self.runs or has)} as {self._read!r} (data.runs, and "
@@ -107,7 +106,7 @@ class Fused(Ranker):
     def _require_runs(self) -> None:
         missing = [name for name in (column_of(self._read, run) for run in self.fused) if name not in self.names]
         if missing or not self.fused:
-            raise ValueError(f"no feature {missing[0] if missing else f'{self._read} of …'!r} among {', '.join(self.names[:5])} …")
+            raise ValueError(f"no feature {missing[0] if missing else f'{self._read} of …'!r} among {few_of(self.names)}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ Spans end where numbers no longer mean anything: beyond, scores overflow or ever
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from ltr.data.arrays import plain_number, shown
@@ -63,6 +64,7 @@ SEED = whole(0, (1 << 63) - 1)
 """Of random numbers."""
 
 
+@cache
 def _words(ranker: type[Any]) -> dict[str, tuple[object, ...]]:
     """The parameters that are one of a few words, or True or False, and what they may be."""
     hints = get_type_hints(ranker)
@@ -86,7 +88,8 @@ def check_parameters(ranker: object, spans: Mapping[str, Span]) -> None:
         object.__setattr__(ranker, name, value)
         if value not in span:
             raise ValueError(f"{type(ranker).__name__}: {name}={shown(value)} is out of range; it is {span}")
-    for name, known in _words(type(ranker)).items():
+    kind: Any = type(ranker)
+    for name, known in _words(kind).items():
         value = getattr(ranker, name)
         if not any(value is one or (isinstance(one, str) and value == one) for one in known):
             raise ValueError(

@@ -10,6 +10,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
+from ltr.data.arrays import few_of
 from ltr.data.named import Named
 from ltr.data.queries import Queries, canonical_order
 from ltr.data.sparse import is_sparse
@@ -121,4 +122,4 @@ def which(categorical: Sequence[str], names: tuple[str, ...]) -> Bools:
 def known(asked: Iterable[str], names: tuple[str, ...], what: str) -> None:
     """Raises ValueError for a name that is no feature's."""
     for unknown in [name for name in asked if name not in names][:1]:
-        raise ValueError(f"{what}: no feature {unknown!r} in this data set; it has {', '.join(names[:8])}")
+        raise ValueError(f"{what}: no feature {unknown!r} in this data set; it has {few_of(names)}")

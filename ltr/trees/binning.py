@@ -199,7 +199,7 @@ def _sorted_values(column: Floats32, feature: int) -> Floats32:
 
 def _require_finite(values: Floats32, feature: int) -> None:
     if len(values) and (np.isinf(values[0]) or np.isinf(values[-1])):
-        raise ValueError(f"feature {feature + 1} has an infinite value; trees need finite or missing (NaN) ones")
+        raise ValueError(f"column {feature} has an infinite value; trees need finite or missing (NaN) ones")
 
 
 def _distinct(values: Floats32) -> Floats32:

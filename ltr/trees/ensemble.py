@@ -207,7 +207,7 @@ class Trees:
         if infinite.any():
             first = int(np.argmax(infinite)) * _BLOCK
             row, feature = np.argwhere(np.isinf(features[first : first + _BLOCK]))[0]
-            raise ValueError(f"feature {feature + 1} of row {first + row} is infinite; trees read finite or missing (NaN) values")
+            raise ValueError(f"row {first + row}, column {feature} is infinite; trees read finite or missing (NaN) values")
         return scores
 
     def added_to(self, scores: Floats, features: Floats32) -> Floats:
@@ -244,7 +244,7 @@ class Trees:
         infinite = np.flatnonzero(np.isinf(features.data))
         if len(infinite):
             row, feature = np.searchsorted(features.indptr, infinite[0], side="right") - 1, features.indices[infinite[0]]
-            raise ValueError(f"feature {feature + 1} of row {row} is infinite; trees read finite or missing (NaN) values")
+            raise ValueError(f"row {row}, column {feature} is infinite; trees read finite or missing (NaN) values")
         read = np.unique(self.feature)
         trees = replace(self, feature=np.searchsorted(read, self.feature).astype(np.int32))
         rows = max(_NUMBERS_AT_A_TIME // max(len(read), 1), 1)
@@ -287,7 +287,7 @@ def _require_wholes(column: Floats32, feature: int) -> None:
     wrong = np.flatnonzero(np.isfinite(column) & (column != np.floor(column)))
     if len(wrong):
         raise ValueError(
-            f"feature {feature + 1} of row {wrong[0]} is categorical and has the value {column[wrong[0]]:g}; categories are whole numbers"
+            f"row {wrong[0]}, column {feature} is categorical and has the value {column[wrong[0]]:g}; categories are whole numbers"
         )
 
 

@@ -1,7 +1,7 @@
 """What rankers that are ensembles of trees share: how they score, how scores depend on their leaves, and how they are saved."""
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -133,7 +133,11 @@ class TreeRanker(Ranker):
             raise
 
     def _require_no_infinite(self, features: Floats32) -> None:
-        infinite = np.argwhere(np.isinf(features)) if isinstance(features, np.ndarray) else ()
+        if is_sparse(features):
+            stored = cast(Any, features).tocoo()
+            infinite = np.transpose(stored.coords)[np.isinf(stored.data)]
+        else:
+            infinite = np.argwhere(np.isinf(features))
         if len(infinite):
             row, feature = infinite[0].tolist()
             why = (

@@ -54,7 +54,7 @@ def findings(
     if not (np.nan_to_num(labels) > 0).any():
         say("error", "no document anywhere has a label above 0: there is nothing to learn or to measure")
     else:
-        say(*_relevance(queries, rules.threshold))
+        say(*_relevance(queries, rules))
     if rules.gain == "exp2" and (labels > VANISHING_LABEL).any():
         where = _query_of(queries, int(np.flatnonzero(labels > VANISHING_LABEL)[0]))
         say(
@@ -65,7 +65,7 @@ def findings(
     if single:
         say(
             "warning",
-            f"{number_of(single, 'query')} with one document: nothing to rank, measures count them all the same ({_examples(queries, sizes == 1)})",
+            f"{number_of(single, 'query')} with one document: nothing to rank; whatever the model, a measure counts them as 1 or leaves them out ({_examples(queries, sizes == 1)})",
         )
     sources = [labels, *(values for name, values in queries.sources.items() if name != RETRIEVED)]
     counted = sources if rules.unlabelled == "condensed" else [np.nan_to_num(values) for values in sources]
@@ -90,9 +90,9 @@ def findings(
     return found
 
 
-def _relevance(queries: Queries, threshold: float) -> tuple[Level, str]:
+def _relevance(queries: Queries, rules: Conventions) -> tuple[Level, str]:
     """Which labels binary measures call relevant, and a warning where that is none, all, or only the largest of several."""
-    given = queries.labels[~np.isnan(queries.labels)]
+    threshold, given = rules.threshold, queries.labels[~np.isnan(queries.labels)]
     relevant, values = given >= threshold, np.unique(given)
     above, below = values[values >= threshold], values[(values < threshold) & (values > 0)]
     if not len(above):
@@ -103,8 +103,11 @@ def _relevance(queries: Queries, threshold: float) -> tuple[Level, str]:
         f"binary measures (MAP, MRR, …) count a label of {threshold:g} or more as relevant (conventions.threshold): label {_listed(above)}, "
         f"{relevant.sum():,} of {number_of(len(given), 'judged document')}, in {with_one:,} of {number_of(queries.n_queries, 'query')}"
     )
-    if relevant.all():
-        return "warning", f"{told}; that is every document, and nothing is left to tell apart: set a larger conventions.threshold"
+    if relevant.all() and (len(given) == queries.n_documents or rules.unlabelled == "condensed"):
+        return (
+            "warning",
+            f"{told}; that is every document, so that all rankings have the same value: set a larger conventions.threshold",
+        )
     if len(above) == 1 and len(below):
         return (
             "warning",

@@ -19,7 +19,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from ltr.data import letor
-from ltr.data.arrays import rows_of
+from ltr.data.arrays import few_of, rows_of
 from ltr.data.queries import LARGEST_WHOLE, WEIGHTS, Queries, concatenate, in_order, is_weight, widen
 from ltr.rankers.base import Ranker, UndefinedScoreError
 from tasks.config.data_section import Data
@@ -481,7 +481,7 @@ def read_for(names: tuple[str, ...], queries: Queries, paths: Sequence[Path]) ->
     strange = [name for name in missing if not (ends_early and re.fullmatch(r"f\d+", name))]
     if strange:
         near = difflib.get_close_matches(strange[0], queries.names, n=2)
-        hint = f"; did you mean {' or '.join(near)}?" if near else f"; there are: {', '.join(queries.names[:8])}"
+        hint = f"; did you mean {' or '.join(near)}?" if near else f"; there are: {few_of(queries.names)}"
         where = ", ".join(map(str, paths))
         raise DataError(
             f"{where}: no feature {strange[0]!r}, which the model reads{hint} ({len(strange)} of {len(names)} are missing)"
@@ -519,7 +519,7 @@ def without(queries: Queries, drop: Collection[str]) -> Queries:
     """
     unknown = [name for name in drop if name not in queries.names]
     if unknown:
-        raise DataError(f"data.drop: no feature {unknown[0]!r}; there are: {', '.join(queries.names[:8])} …")
+        raise DataError(f"data.drop: no feature {unknown[0]!r}; there are: {few_of(queries.names)}")
     kept = [k for k, name in enumerate(queries.names) if name not in drop]
     if len(kept) == queries.n_features:
         return queries

@@ -20,6 +20,7 @@ from typing import Any
 
 import polars as pl
 
+from ltr.data.arrays import few_of
 from tasks.data.files import located
 from tasks.data.json_lines import read_json_file, text_of
 from tasks.data.plain_number import plain_number
@@ -188,7 +189,7 @@ def _of_quepid(path: Path) -> Iterator[Row]:
             found = [plain.index(name) for name in names if name in plain]
             if not found:
                 raise DataError(
-                    f"{path}, line 1: no column for the {what}; there are: {', '.join(header[:8])} (Quepid writes query,docid,rating)"
+                    f"{path}, line 1: no column for the {what}; there are: {few_of(header)} (Quepid writes query,docid,rating)"
                 )
             if plain.count(plain[found[0]]) > 1:
                 raise DataError(f"{path}, line 1: two columns are called {header[found[0]]!r}; which is the {what}?")

@@ -151,9 +151,11 @@ def quote_of(path: Path) -> str | None:
             else:
                 stray, inside = stray or inside or said, ""
                 quoted = quoted or (always and begins.search(rest) is not None)
-    quoted, stray = quoted or (always and bool(inside)), stray or inside
+    quoted = quoted or (always and bool(inside))
     if quoted and stray:
         raise DataError(f"{stray}: this quote is neither around a whole field nor doubled within one")
+    if quoted and inside:
+        raise DataError(f"{inside}: the quote that begins here never ends")
     return '"' if quoted else None
 
 

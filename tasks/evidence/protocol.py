@@ -17,6 +17,7 @@ import jinja2
 import numpy as np
 
 import ltr
+from ltr.metrics.measure import why_undefined
 from tasks.config.run_config import RunConfig
 from tasks.config.section import EvidenceSection
 from tasks.records import DataError, Fold, Progress, Trained, number_of
@@ -171,11 +172,14 @@ def require_pairs(
         DataError: naming the kind of evidence, whose paired test needs that.
     """
     for measure in map(ltr.Measure.of, measures):
-        defined, whole = 0, 0
+        defined, whole, every = 0, 0, []
         for queries in map(open_queries, names):
             labels, nothing = {measure.source: queries.source(measure.source)}, np.zeros(queries.n_documents)
             values = ltr.evaluate(labels, nothing, queries.offsets, [measure], replace(rules, ties="expected"))[measure.key]
             defined, whole = defined + int((~np.isnan(values)).sum()), whole + queries.n_queries
+            every.append(queries.source(measure.source))
+        if not defined:
+            raise DataError(f"{key}: {role} queries: {why_undefined(measure, np.concatenate(every), rules)}; or leave {key} out")
         if defined < least:
             needed = "a paired test needs 2 or more" if least > 1 else "nothing can be told by it"
             raise DataError(

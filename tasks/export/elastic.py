@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import ltr
+from ltr.data.arrays import few_of
 from ltr.rankers.base import Json
 from ltr.trees.ensemble import Trees, documents_below
 from tasks.data.json_lines import read_json_file
@@ -103,7 +104,7 @@ def with_extractors(body: str, path: Path | None, names: Sequence[str]) -> str:
             raise DataError(f"{path}: element {number}: feature {inside['feature_name']!r} has an extractor before; each has one")
         if inside["feature_name"] not in names:
             raise DataError(
-                f"{path}: element {number}: the model has no feature {inside['feature_name']!r}; it has: {', '.join(names[:8])}"
+                f"{path}: element {number}: the model has no feature {inside['feature_name']!r}; it has: {few_of(names)}"
             )
         named[inside["feature_name"]] = one
     if missing := [name for name in names if name not in named]:

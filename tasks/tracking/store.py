@@ -106,7 +106,7 @@ def _moved_from() -> Path | None:
     try:
         return follow_move(_STORE)
     except sqlite3.OperationalError as error:
-        raise TrackingError(f"{_STORE}: {error}; what was trained is kept, run the same command again") from None
+        raise TrackingError(f"{_STORE}: {error}; what is finished is kept, run the same command again") from None
 
 
 def _lock() -> TextIO:
@@ -225,10 +225,11 @@ def patient(write: Callable[..., Written], pauses: Sequence[float] | None = None
                 if isinstance(error, MlflowException) and error.error_code not in PASSING and not _AT_ONCE.search(str(error)):
                     raise
                 if pause is None or time.monotonic() - began >= _AT_MOST:
-                    why = shorten(_AUTOFLUSH.sub("", str(error)).strip().splitlines()[0], 300, placeholder=" …")
+                    said = _AUTOFLUSH.sub("", str(error)).strip().splitlines()[0]
+                    why = shorten(said.split(" (Caused by")[0], 300, placeholder=" …")
                     raise TrackingError(
                         masked(
-                            f"MLflow at {tracking_uri()} does not answer: {why}; what was trained is kept, run the same command again"
+                            f"MLflow at {tracking_uri()} does not answer: {why}; what is finished is kept, run the same command again"
                         )
                     ) from None
                 time.sleep(pause)

@@ -105,8 +105,12 @@ def test_a_folder_that_is_moved_while_a_command_runs_is_told(tmp_path, monkeypat
 
     monkeypatch.setattr("flows.cli.parser", lambda: SimpleNamespace(parse_args=lambda _: Namespace(command=command, debug=False)))
     assert main([]) == 1
-    said = f"error: {folder}: this folder was moved or deleted while the command ran; what was finished moved along\n"
-    assert capsys.readouterr().err == said
+    said = (
+        "deleted while the command ran, with all that was finished in it"
+        if becomes == "deleted"
+        else f"moved to {tmp_path / 'b'} while the command ran; run the same command again there to continue"
+    )
+    assert capsys.readouterr().err == f"error: {folder}: this folder was {said}\n"
 
 
 def test_a_folder_that_cannot_be_seen_hides_no_error(tmp_path, monkeypatch, capsys):

@@ -76,7 +76,14 @@ def test_a_server_that_wants_a_password(capsys, monkeypatch, given, said):
     errors.tell(MlflowException("API request to endpoint /api/2.0/x failed with error code 401 != 200. Response body: 'y'"))
     told = capsys.readouterr().err
     assert (
-        "MLflow at http://***@127.0.0.1:9 refuses to answer: it wants the user and password of MLFLOW_TRACKING_USERNAME and" in told
+        told.strip()
+        == "error: MLflow at http://***@127.0.0.1:9 refuses to answer: set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN, to what it accepts"
+    )
+    answer = "Invalid Host header - possible DNS rebinding attack detected"
+    errors.tell(MlflowException(f"API request to endpoint /api/2.0/x failed with error code 403 != 200. Response body: '{answer}'"))
+    told = capsys.readouterr().err
+    assert told == f"error: MLflow at http://***@127.0.0.1:9 refuses to answer (403): {answer}; start it with --allowed-hosts\n", (
+        "no password helps there"
     )
 
 
@@ -87,7 +94,7 @@ def test_a_server_that_does_not_answer(capsys, monkeypatch):
     for one in (error, error.__cause__):
         errors.tell(one)
         assert capsys.readouterr().err.strip() == (
-            "error: Prefect at http://127.0.0.1:9/api does not answer: refused; what was trained is kept, run the same command again"
+            "error: Prefect at http://127.0.0.1:9/api does not answer: refused; what is finished is kept, run the same command again"
         )
 
 

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 
-from flows.owners import gone, has_ended, is_elsewhere, is_gone, owner
+from flows.owners import gone, has_ended, is_elsewhere, is_gone, is_this_process, owner, signature
 from tests.conftest import own_environment
 
 HOLDS = "import sys; from flows.owners import owner; print(owner(), flush=True); sys.stdin.read()"
@@ -71,3 +71,16 @@ def test_owners_of_earlier_releases_are_told_by_their_number(workplace):
     import platform
 
     assert is_gone(f"{platform.node()}/{os.getpid()}/1")
+
+
+def test_a_process_knows_itself_where_its_folder_was_deleted(tmp_path, monkeypatch):
+    """Its end stops the processes that it started; looking for its name in the folder ended in a traceback."""
+    folder = tmp_path / "a"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    name = signature()
+    folder.rmdir()
+    assert is_this_process(name)
+    assert not is_this_process(f"{name}0")
+    monkeypatch.chdir(tmp_path)
+    assert not is_this_process(name), "there it has another name"

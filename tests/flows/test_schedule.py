@@ -329,10 +329,11 @@ def test_files_that_are_not_there_are_told_before_the_first_run(address, workpla
 
 def test_what_is_no_time_is_refused(address, workplace, capsys):
     (workplace / "c.yaml").write_text(yaml.safe_dump(SMALL))
-    for cron in ("at noon", "0 0 3 * * *"):
+    form = "expected five fields, minute hour day month weekday, such as '0 3 * * *'"
+    ranges = ": minutes 0-59, hours 0-23, days 1-31, months 1-12, weekdays 0-7 or mon-sun, or @daily"
+    for cron, more in {"at noon": "", "0 0 3 * * *": "", "0 25 * * *": ranges, "0 3 * * 1-9": ranges, "@reboot": ranges}.items():
         assert main(["serve", "c.yaml", "--cron", cron]) == 1
-        error = f"error: --cron {cron!r}: five fields, minute hour day month weekday, such as '0 3 * * *'\n"
-        assert capsys.readouterr().err == error
+        assert capsys.readouterr().err == f"error: --cron {cron!r}: {form}{more}\n"
 
 
 def test_a_day_that_never_comes_is_refused(address, workplace, capsys):

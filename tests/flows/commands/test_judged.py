@@ -18,6 +18,8 @@ def test_check_prints_findings_and_its_code_tells_errors(workplace, capsys):
 
 
 def test_check_looks_at_the_store(workplace, capsys):
+    assert main(["check", "--store"]) == 0
+    assert capsys.readouterr().out == "nothing is stored in .lambdaflow/ of this folder\n"
     (workplace / "good.txt").write_text("".join(f"{k % 3} qid:{k // 4} 1:{k} 2:{-k}\n" for k in range(40)))
     assert main(["check", "good.txt"]) == 0
     capsys.readouterr()

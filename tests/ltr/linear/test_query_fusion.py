@@ -147,7 +147,7 @@ def test_what_does_not_fit_is_refused(change, says):
 def test_an_infinite_feature_of_a_query_is_refused():
     queries = two_systems(10)
     queries.features[: queries.offsets[1], 2] = np.inf
-    with pytest.raises(ValueError, match="query_fusion: by: 'length' is infinite in row 1"):
+    with pytest.raises(ValueError, match="query_fusion: by: 'length' is infinite in row 0"):
         ltr.QueryFusion(form="min-max", by=("length",)).fit(queries)
 
 

@@ -31,8 +31,16 @@ def test_names():
     assert str(Measure.of("ndcg@3:freshness")) == "ndcg@3:freshness"
     assert Measure.of("ndcg@3:freshness").key == "ndcg_3_freshness"
     for wrong, rule in (
-        ("ndgc_3", r"'ndgc_3'; did you mean (ndcg or cndcg|ndcg|cndcg or ndcg)\? known: "),
-        ("zzz@3", "'zzz@3'; known: ndcg"),
+        ("ndgc_3", r"'ndgc_3'; did you mean (ndcg or cndcg|ndcg|cndcg or ndcg)\? choose from: "),
+        ("zzz@3", "'zzz@3'; choose from: ndcg"),
+    ):
+        with pytest.raises(ValueError, match=rule):
+            Measure.of(wrong)
+    unknown = "; choose from: ndcg, .*; @K or _K for a cutoff can follow ndcg, (?!.*auc)(?!.*tau)"
+    for wrong, rule in (
+        ("ndcg@", "expected ndcg, ndcg@10 for a cutoff, or ndcg:SOURCE"),
+        ("err@-1", "expected err, err@10"),
+        ("x", unknown),
     ):
         with pytest.raises(ValueError, match=rule):
             Measure.of(wrong)
@@ -85,6 +93,8 @@ def test_gains_of_missing_labels_are_nothing_and_other_sources_are_relevant_abov
         ([np.nan, np.nan], "no document has a label"),
         ([1.0, 1.0], "all labels are 1: there is nothing to rank"),
         ([0.0, 1.0, np.nan], "no label reaches conventions.threshold=2; the labels are 0, 1"),
+        ([1.0, np.nan], "no label reaches conventions.threshold=2; the labels are 1"),
+        ([0.0, np.nan], "all labels are 0: there is nothing to rank"),
         ([0.0, 3.0], "within each query all documents are alike to it; the labels are 0, 3"),
         ([0.0, 1, 2, 3, 4, 5, 6], "the labels are 0, 1, 2, 3, 4, 5, …"),
     ],

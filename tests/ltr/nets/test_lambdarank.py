@@ -72,7 +72,7 @@ def test_missing_features_are_the_mean_and_infinite_ones_an_error():
     model = ltr.LambdaRank(epochs=3).fit(ltr.Queries(features, train.labels, train.offsets))
     assert np.isfinite(model.predict(features)).all()
     features[3, 1] = np.inf
-    with pytest.raises(ValueError, match="feature 2 has an infinite value"):
+    with pytest.raises(ValueError, match="feature 'f2' has an infinite value"):
         ltr.LambdaRank(epochs=3).fit(ltr.Queries(features, train.labels, train.offsets))
 
 

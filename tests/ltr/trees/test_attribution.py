@@ -74,7 +74,7 @@ def test_a_category_that_is_no_whole_number_is_refused_as_in_scores():
     wrong = places[:2].copy()
     wrong[1, [0, 2]] = 3.5
     for read in (model.predict, model.explain):
-        with pytest.raises(ValueError, match=r"feature [13] of row 1 is categorical and has the value 3\.5"):
+        with pytest.raises(ValueError, match=r"row 1, column [02] is categorical and has the value 3\.5"):
             read(wrong)
 
 

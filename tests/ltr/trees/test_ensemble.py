@@ -34,7 +34,7 @@ def test_prediction_by_bits_is_the_walk_down_the_tree(n_leaves):
         array.setflags(write=False)
     assert np.array_equal(fixed.scores(mapped), walked)
     features[299, 2] = -np.inf
-    with pytest.raises(ValueError, match="feature 3 of row 299 is infinite"):
+    with pytest.raises(ValueError, match="row 299, column 2 is infinite"):
         trees.scores(features)
 
 
@@ -54,7 +54,7 @@ def test_rows_of_any_width_and_number(n_features, n_leaves):
     for row, column in ((0, n_features - 1), (64, 0), (1099, n_features // 2)):
         spoiled = features[:1100].copy()
         spoiled[row, column] = np.inf
-        with pytest.raises(ValueError, match=f"feature {column + 1} of row {row} is infinite"):
+        with pytest.raises(ValueError, match=f"row {row}, column {column} is infinite"):
             trees.scores(spoiled)
 
 
@@ -80,9 +80,9 @@ def test_categories_go_left_by_name_and_all_others_right():
     again = join([trees.first(1), trees.between(1, 2)])
     assert all(np.array_equal(getattr(again, name), array) for name, array in trees.arrays.items())
     assert trees.scores(rows[:0]).shape == (0,)
-    with pytest.raises(ValueError, match="feature 2 of row 1 is infinite"):
+    with pytest.raises(ValueError, match="row 1, column 1 is infinite"):
         trees.scores(np.array([[1, 0], [1, np.inf]], np.float32))
-    with pytest.raises(ValueError, match=r"feature 1 of row 1 is categorical and has the value 1\.5; categories are whole numbers"):
+    with pytest.raises(ValueError, match=r"row 1, column 0 is categorical and has the value 1\.5; categories are whole numbers"):
         trees.scores(np.array([[1, 0], [1.5, 2]], np.float32))
 
 

@@ -134,7 +134,7 @@ def test_a_category_that_is_no_whole_number_is_refused_when_scoring_too():
     assert np.isfinite(model.predict(rows[:4])).all(), "missing and unseen ones"
     for features in (rows, csr_array(rows)):
         with pytest.raises(
-            ValueError, match=r"feature 1 of row 4 is categorical and has the value 1\.5; categories are whole numbers"
+            ValueError, match=r"row 4, column 0 is categorical and has the value 1\.5; categories are whole numbers"
         ):
             model.predict(features)
 
@@ -152,7 +152,7 @@ def test_bad_input_is_named():
         ltr.LambdaMART(min_docs_in_leaf=10_000).fit(train)
     features = train.features.copy()
     features[0, 1] = np.inf
-    with pytest.raises(ValueError, match="feature 2 has an infinite value"):
+    with pytest.raises(ValueError, match="column 1 has an infinite value"):
         ltr.LambdaMART(**SMALL).fit(replace(train, features=features))
     model = ltr.LambdaMART(**SMALL).fit(train)
     with pytest.raises(ValueError, match="fitted on 4 features"):

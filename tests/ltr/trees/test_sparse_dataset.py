@@ -185,9 +185,9 @@ def test_what_cannot_be_is_refused():
         model.predict(sparse.features[:, :59])
     wrong = sparse.features.copy()
     wrong.data[np.flatnonzero(wrong.indices == 3)[2]] = np.inf
-    with pytest.raises(ValueError, match="feature 4 has an infinite value"):
+    with pytest.raises(ValueError, match="column 3 has an infinite value"):
         ltr.LambdaMART().fit(replace(sparse, features=wrong))
-    with pytest.raises(ValueError, match="feature 4 of row 2 is infinite"):
+    with pytest.raises(ValueError, match=r"row 2: feature 'f4' is infinite \(inf\)"):
         model.predict(wrong)
     many = csr_array((np.ones(1, np.float32), np.zeros(1, np.int32), np.r_[0, np.ones(5_000_000, np.int64)]), shape=(5_000_000, 60))
     with pytest.raises(ValueError, match=r"features: 5,000,000 × 60 of them are too many to be made dense here"):

@@ -76,7 +76,7 @@ def test_a_name_is_a_name_and_no_pattern(tmp_path):
         (
             "a.csv",
             b'query,label,a\n1,2,3\n1,"2,4\n1,2,5\n',
-            """a.csv, line 3: '1,"2,4': this quote is neither around a whole field nor doubled within one""",
+            """a.csv, line 3: '1,"2,4': the quote that begins here never ends""",
         ),
         ("a.csv", b'query,label,a\n1,"0",3\n7" tv,2,4\n', """a.csv, line 3: '7" tv,2,4': this quote is neither"""),
         ("a.tsv", b'query\tlabel\ta\n1\t"0"\t3\n7" tv\t2\t4\n', "a.tsv, line 3: '7\" tv\\t2\\t4': this quote is neither"),

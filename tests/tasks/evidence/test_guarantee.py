@@ -108,17 +108,16 @@ def test_fewer_than_two_defined_queries_are_refused_before_training(workplace):
         rule.check_data(config, (Fold(good, good, good), Fold(good, one, good)))
     with pytest.raises(DataError, match="guarantee: ndcg_3 is defined on 1 of 12 test queries"):
         rule.check_data(config, (Fold(good, good, none), Fold(good, good, one)))
+    with pytest.raises(DataError, match="guarantee: test queries: ndcg_3 is undefined on every query: all labels are 0"):
+        rule.check_data(config, (Fold(good, good, none),))
     rule.check_data(config, (Fold(good, good, good), Fold(good, good, none)))
-    for asked, n, few in (
-        (BestSingle(measure="map"), 1, one),
-        (Segments(baseline="a", measure="map"), 1, one),
-        (Champion(name="m", tiers=["map", "map"]), 0, none),
+    for asked, few, why in (
+        (BestSingle(measure="map"), one, "map is defined on 1 of 6 test queries, and a paired test needs 2"),
+        (Segments(baseline="a", measure="map"), one, "map is defined on 1 of 6 test queries, and a paired test needs 2"),
+        (Champion(name="m", tiers=["map", "map"]), none, "test queries: map is undefined on every query: all labels are 0"),
     ):
         asked.check_data(config, (Fold(none, none, good),))
-        with pytest.raises(
-            DataError,
-            match=f"{asked.key}: map is defined on {n} of 6 test queries, and (a paired test needs 2|nothing can be told)",
-        ):
+        with pytest.raises(DataError, match=f"{asked.key}: {why}"):
             asked.check_data(config, (Fold(good, good, few),))
 
 

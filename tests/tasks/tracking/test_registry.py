@@ -53,7 +53,7 @@ def test_a_server_that_does_not_answer_is_told_in_one_line_of_a_download_too(wor
     for place in ("mlflow.artifacts.download_artifacts", "tasks.tracking.registry.opened"):
         with monkeypatch.context() as patch:
             patch.setattr(place, down)
-            with pytest.raises(TrackingError, match="does not answer: Max retries exceeded; what was trained is kept"):
+            with pytest.raises(TrackingError, match="does not answer: Max retries exceeded; what is finished is kept"):
                 find_model("models:/search@champion")
 
 

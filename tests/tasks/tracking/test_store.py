@@ -71,7 +71,7 @@ def test_what_stays_locked_is_told_in_one_line_without_the_password(workplace, m
     with pytest.raises(TrackingError) as caught:
         tracker.describe({"a": 1}, {}, [])
     assert str(caught.value) == (
-        "MLflow at postgresql://***@db/mlflow does not answer: database is locked; what was trained is kept, run the same command again"
+        "MLflow at postgresql://***@db/mlflow does not answer: database is locked; what is finished is kept, run the same command again"
     )
 
 
@@ -125,6 +125,6 @@ def test_a_database_that_another_program_holds_is_named(workplace, monkeypatch):
     Tracker("x", "key")
     monkeypatch.setattr("tasks.tracking.store.follow_move", held)
     with pytest.raises(
-        TrackingError, match=r"^mlruns/mlflow.db: database is locked; what was trained is kept, run the same command again"
+        TrackingError, match=r"^mlruns/mlflow.db: database is locked; what is finished is kept, run the same command again"
     ):
         Tracker("x", "another")
