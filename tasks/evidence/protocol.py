@@ -181,8 +181,7 @@ def require_pairs(
         if not defined:
             raise DataError(f"{key}: {role} queries: {why_undefined(measure, np.concatenate(every), rules)}; or leave {key} out")
         if defined < least:
-            needed = "a paired test needs 2 or more" if least > 1 else "nothing can be told by it"
             raise DataError(
-                f"{key}: {measure.key} is defined on {defined} of {number_of(whole, f'{role} query')}, and {needed}: give more queries, or leave "
-                f"{key} out"
+                f"{key}: {measure.key} is defined on {defined} of {number_of(whole, f'{role} query')}, and a paired test needs {least} or more: "
+                f"give more queries, or leave {key} out"
             )
