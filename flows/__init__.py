@@ -12,7 +12,7 @@ filterwarnings("ignore", message="Failed to create the Prefect home directory")
 try:
     _STATE = Path(".lambdaflow").absolute()
 except FileNotFoundError:
-    sys.exit("error: the folder that this was started in is gone; change to one that is there")
+    sys.exit("error: the folder that this was started in no longer exists; change to one that does")
 
 for _name, _value in {
     "PREFECT_HOME": str(_STATE / "prefect"),

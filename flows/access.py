@@ -88,9 +88,9 @@ def require_allowed(config: "RunConfig") -> None:
     roots = [Path.cwd(), expanded(Path("$LAMBDAFLOW_DATA")), *map(Path, filter(None, os.environ.get(ALLOW, "").split(os.pathsep)))]
     for path in named_files(config):
         if "$" in str(path).replace("$LAMBDAFLOW_DATA", ""):
-            raise ConfigError(f"{path}: runs that Prefect begins know no variable in a file's name but $LAMBDAFLOW_DATA")
+            raise ConfigError(f"{path}: runs that Prefect starts support no variable in a file's name but $LAMBDAFLOW_DATA")
         if not any(expanded(path).resolve().is_relative_to(root.resolve()) for root in roots):
             raise ConfigError(
-                f"{path}: runs that Prefect begins read files below {', '.join(map(str, roots))} only; lambdaflow serve --allow FOLDER, "
+                f"{path}: runs that Prefect starts read files below {', '.join(map(str, roots))} only; lambdaflow serve --allow FOLDER, "
                 f"or {ALLOW} in the environment of a worker, allows another folder"
             )

@@ -10,21 +10,21 @@ from flows.commands import judged, logs, models, pages, training
 def _natural(written: str) -> int:
     """A whole number, 0 or more, of an argument."""
     if not written.isdecimal():
-        raise argparse.ArgumentTypeError(f"{written!r}: a whole number, 0 or more")
+        raise argparse.ArgumentTypeError(f"{written!r}: must be a whole number, 0 or more")
     return int(written)
 
 
 def _port(written: str) -> int:
     """A port of an argument."""
     if not written.isdecimal() or not 1 <= int(written) <= 65_535:
-        raise argparse.ArgumentTypeError(f"{written!r}: a port is a whole number from 1 to 65,535")
+        raise argparse.ArgumentTypeError(f"{written!r}: a port must be a whole number from 1 to 65,535")
     return int(written)
 
 
 def _not_empty(written: str) -> str:
     """A text of an argument that says something: an unset variable of a shell says nothing."""
     if not written.strip():
-        raise argparse.ArgumentTypeError("it is empty")
+        raise argparse.ArgumentTypeError("must not be empty")
     return written
 
 
@@ -86,22 +86,25 @@ def _training(commands: Any) -> None:
     run = _command(commands, "run", training.run_configuration, "run a configuration, or continue it where it was")
     run.add_argument("config", metavar="CONF.yaml")
     _settable(run, "override a key, such as sweep.learning_rate=[x0.5,x1,x2]")
-    run.add_argument("--data", metavar="CONF.yaml", help="run it on the data and by the conventions of another configuration")
+    run.add_argument("--data", metavar="CONF.yaml", help="configuration whose data and conventions are used instead")
     run.add_argument("--fresh", action="store_true", help="train every cell again")
     run.add_argument(
         "--runner",
         default=None,
         metavar="ENGINE",
-        help="where cells are trained: threads[=N], processes[=N], dask[=N] or dask=tcp://HOST:PORT (default: threads, as many as the configuration's workers)",
+        help="engine that trains the cells: threads[=N], processes[=N], dask[=N] or dask=tcp://HOST:PORT (default: threads, as many as the configuration's workers)",
     )
     _json_line(run)
     run.add_argument(
-        "--record", metavar="FILE.json", help="keep the results in a small file, and say what differs from those kept there"
+        "--record", metavar="FILE.json", help="keep the results in a small file, and report differences from those already there"
     )
 
-    refit = _command(commands, "refit", training.refit, "train what a finished run chose on all its data")
+    refit = _command(commands, "refit", training.refit, "retrain what a finished run chose on all its data")
     refit.add_argument(
-        "run", type=_not_empty, metavar="RUN[:RANKER]", help="the best ranker on the data's own features where none is named"
+        "run",
+        type=_not_empty,
+        metavar="RUN[:RANKER]",
+        help="run and ranker; default: the run's best ranker that uses the data's own features",
     )
     refit.add_argument("--register", type=_not_empty, metavar="NAME", help="add the model to MLflow's registry under this name")
     _json_line(refit)
@@ -111,21 +114,28 @@ def _training(commands: Any) -> None:
         commands,
         "fuse",
         training.fuse,
-        "make one ranking of several systems' TREC runs, and see whether it is better than the best of them",
+        "fuse the TREC runs of several systems into one ranking, and test whether it beats the best of them",
     )
     fuse.add_argument("runs", nargs="+", metavar="[NAME=]RUN", help="TREC runs: query Q0 document rank score tag")
     fuse.add_argument("--qrels", required=True, metavar="FILE", help="judgments: query 0 document label")
     fuse.add_argument(
-        "--queries", metavar="TABLE", help="features of queries, a row each: weights that depend on them are tried as well"
+        "--queries", metavar="TABLE", help="features of queries, one row per query: weights that depend on them are tried as well"
     )
-    fuse.add_argument("-o", "--output", metavar="FUSED.run", help="write the ranking there, as a TREC run")
+    fuse.add_argument("-o", "--output", metavar="FUSED.run", help="file to write the fused ranking to, as a TREC run")
     fuse.add_argument(
-        "--with", dest="way", metavar="RANKER", help="the one to write (default: the best fusion on validation queries)"
+        "--with",
+        dest="way",
+        metavar="RANKER",
+        help="ranker whose ranking is written (default: the best fusion on validation queries)",
     )
-    fuse.add_argument("--measure", default="ndcg_10", metavar="MEASURE", help="to fuse for and to compare by (default: ndcg_10)")
-    fuse.add_argument("--folds", type=int, default=5, metavar="N", help="parts that the queries are cut into (default: 5)")
+    fuse.add_argument(
+        "--measure", default="ndcg_10", metavar="MEASURE", help="measure to fuse for and to compare by (default: ndcg_10)"
+    )
+    fuse.add_argument(
+        "--folds", type=int, default=5, metavar="N", help="number of parts that the queries are split into (default: 5)"
+    )
     _settable(fuse, "override a key of the configuration, such as rankers.rrf.k=20 or conventions.gain=exp2")
-    fuse.add_argument("--runner", default=None, metavar="ENGINE", help="as of run")
+    fuse.add_argument("--runner", default=None, metavar="ENGINE", help="engine that trains the cells, as in run")
     fuse.add_argument("--fresh", action="store_true", help="train every cell again")
     _json_line(fuse)
     fuse.set_defaults(record=None)
@@ -143,90 +153,118 @@ def _judged(commands: Any) -> None:
         commands,
         "correct",
         judged.correct,
-        "measure TREC runs that a machine judged as people would, from a random sample of pairs that people judged",
+        "estimate how people would judge TREC runs, from machine labels and a random sample of human ones",
     )
     correct.add_argument("runs", nargs="+", metavar="[NAME=]RUN", help="TREC runs: query Q0 document rank score tag")
-    correct.add_argument("--machine", required=True, metavar="FILE", help="judgments of every pair, by a machine")
-    correct.add_argument("--people", required=True, metavar="FILE", help="judgments of a random sample of these pairs, by people")
-    correct.add_argument("--measure", default="dcg@10", metavar="MEASURE", help="p@k or dcg@k (default: dcg@10)")
-    correct.add_argument("--level", type=float, default=0.95, help="of the intervals")
-    _settable(correct, "conventions.gain=exp2, or conventions.threshold=2")
+    correct.add_argument("--machine", required=True, metavar="FILE", help="machine judgments of every pair of query and document")
+    correct.add_argument("--people", required=True, metavar="FILE", help="human judgments of a random sample of these pairs")
+    correct.add_argument("--measure", default="dcg@10", metavar="MEASURE", help="measure, p@k or dcg@k (default: dcg@10)")
+    correct.add_argument("--level", type=float, default=0.95, help="confidence level of the intervals (default: 0.95)")
+    _settable(correct, "a convention, conventions.gain=exp2 or conventions.threshold=2")
     correct.add_argument("--json", action="store_true", help="print the numbers as JSON")
 
-    check = _command(commands, "check", judged.check_files, "look at data files before training on them")
+    check = _command(commands, "check", judged.check_files, "check data files before training on them")
     check.add_argument("files", nargs="*", metavar="FILE")
-    check.add_argument("--store", action="store_true", help="look at every byte of what is kept in .lambdaflow/ for damage")
+    check.add_argument("--store", action="store_true", help="check every byte of what is kept in .lambdaflow/ for damage")
     _settable(check, "a key of the configuration, such as label=grade (data.label=grade is the same)")
     check.add_argument("--json", action="store_true", help="print the findings as JSON")
 
 
 def _logs(commands: Any) -> None:
-    clicks = _command(commands, "clicks", logs.clicks, "fit click models to a session log and say which foretells clicks best")
-    clicks.add_argument("log", metavar="LOG", help="Parquet, CSV or TSV, one row a shown result, or UBI's NDJSON")
+    clicks = _command(commands, "clicks", logs.clicks, "fit click models to a session log and report which predicts clicks best")
+    clicks.add_argument("log", metavar="LOG", help="session log: Parquet, CSV or TSV, one row per result shown, or UBI's NDJSON")
     _settable(clicks, "a key of data.clicks, such as document=doc, rank=position or prior=10")
-    clicks.add_argument("--model", metavar="MODEL", help="whose attractiveness is written (default: that of the best)")
-    clicks.add_argument("-o", "--output", metavar="TABLE", help="attractiveness by query and document: .parquet, .csv or .tsv")
+    clicks.add_argument("--model", metavar="MODEL", help="click model whose attractiveness is written (default: the best)")
     clicks.add_argument(
-        "--held-out", type=float, default=0.2, metavar="SHARE", help="of the sessions, to judge the models on (default: 0.2)"
+        "-o",
+        "--output",
+        metavar="TABLE",
+        help="file for the attractiveness of every pair of query and document: .parquet, .csv or .tsv",
     )
-    clicks.add_argument("--seed", type=_natural, default=1, help="draws the sessions that are held out, by their ids")
+    clicks.add_argument(
+        "--held-out",
+        type=float,
+        default=0.2,
+        metavar="SHARE",
+        help="share of sessions held out to judge the models on (default: 0.2)",
+    )
+    clicks.add_argument(
+        "--seed", type=_natural, default=1, help="random seed for the split into sessions to fit to and held-out ones (default: 1)"
+    )
     _json_line(clicks)
 
     offpolicy = _command(
         commands, "offpolicy", logs.offpolicy, "estimate from a session log what new rankers would earn, before they go live"
     )
-    offpolicy.add_argument("log", metavar="LOG", help="Parquet, CSV or TSV, one row a shown result")
+    offpolicy.add_argument("log", metavar="LOG", help="session log: Parquet, CSV or TSV, one row per result shown")
     offpolicy.add_argument(
-        "scores", nargs="+", metavar="SCORES", help="of a new ranker: query, document, score as predict writes them, or a TREC run"
+        "scores",
+        nargs="+",
+        metavar="SCORES",
+        help="scores of a new ranker: query, document, score as predict writes them, or a TREC run",
     )
     _settable(offpolicy, "a key of data.clicks, such as document=doc or rank=position")
-    offpolicy.add_argument("--top", type=int, default=10, metavar="K", help="count clicks on the first K results (default: 10)")
+    offpolicy.add_argument(
+        "--top", type=int, default=10, metavar="K", help="number of results, from the first, whose clicks count (default: 10)"
+    )
     offpolicy.add_argument(
         "--estimator",
         action="append",
         default=[],
         metavar="NAME",
-        help="item-position, position-based, cascade or doubly-robust (default: all)",
+        help="estimator: item-position, position-based, cascade or doubly-robust (default: all)",
     )
     offpolicy.add_argument(
         "--clip",
         type=float,
         default=1000.0,
         metavar="W",
-        help="no page, with position-based no click, stands for more than so many (default: 1000)",
+        help="largest importance weight of a page (of a click for position-based; default: 1000)",
     )
-    offpolicy.add_argument("--level", type=float, default=0.95, help="of the intervals")
-    offpolicy.add_argument("--seed", type=_natural, default=1, help="draws the halves of the sessions, by their ids")
+    offpolicy.add_argument("--level", type=float, default=0.95, help="confidence level of the intervals (default: 0.95)")
+    offpolicy.add_argument(
+        "--seed", type=_natural, default=1, help="random seed for the split of the sessions into halves (default: 1)"
+    )
     _json_line(offpolicy)
 
     interleaving = _command(commands, "interleave", logs.interleave, "plan an interleaved comparison of rankers, or analyse one")
     steps = interleaving.add_subparsers(required=True, metavar="STEP")
-    plan = steps.add_parser("plan", help="how many pages it takes to tell rankers apart")
+    plan = steps.add_parser("plan", help="compute how many pages it takes to detect a difference")
     plan.add_argument(
         "--preference",
         type=float,
         required=True,
         metavar="D",
-        help="the difference to be seen: the share of pages that prefer one ranker less that of the other",
+        help="smallest difference to detect: share of pages preferring one ranker minus share preferring the other",
     )
     plan.add_argument(
         "--ties",
         type=float,
         default=0.5,
         metavar="SHARE",
-        help="of pages that prefer neither, such as those without a click (default: 0.5)",
+        help="share of pages that prefer neither ranker, such as those without a click (default: 0.5)",
     )
-    plan.add_argument("--power", type=float, default=0.8, help="how likely the difference is to be seen (default: 0.8)")
-    plan.add_argument("--level", type=float, default=0.95)
-    plan.add_argument("--rankers", type=int, default=2, metavar="N", help="more than two: multileaving, every two of them compared")
-    analysis = steps.add_parser("analyse", help="which ranker the clicks on interleaved pages prefer")
-    analysis.add_argument("log", metavar="LOG", help="a session log that says which ranker each result is of")
-    analysis.add_argument("--method", default="team-draft", help="team-draft (of any number of rankers), balanced or probabilistic")
+    plan.add_argument("--power", type=float, default=0.8, help="probability of detecting the difference (default: 0.8)")
+    plan.add_argument("--level", type=float, default=0.95, help="confidence level of the test (default: 0.95)")
+    plan.add_argument(
+        "--rankers",
+        type=int,
+        default=2,
+        metavar="N",
+        help="number of rankers (default: 2); with more than two, multileaving, and every two are compared",
+    )
+    analysis = steps.add_parser("analyse", help="test which ranker the clicks on interleaved pages prefer")
+    analysis.add_argument("log", metavar="LOG", help="session log that names the ranker of each result")
     analysis.add_argument(
-        "--team", default="team", metavar="COLUMN", help="names the ranker that a result was taken from (team-draft)"
+        "--method",
+        default="team-draft",
+        help="method of interleaving: team-draft (any number of rankers), balanced or probabilistic",
+    )
+    analysis.add_argument(
+        "--team", default="team", metavar="COLUMN", help="column that names the ranker of each result (team-draft; default: team)"
     )
     _settable(analysis, "a key of data.clicks, such as document=doc or rank=position")
-    analysis.add_argument("--level", type=float, default=0.95, help="of the intervals")
+    analysis.add_argument("--level", type=float, default=0.95, help="confidence level of the intervals (default: 0.95)")
     for step in (plan, analysis):
         _json_line(step)
 
@@ -236,24 +274,28 @@ def _models(commands: Any) -> None:
         commands,
         "evaluate",
         models.evaluate,
-        "measure a model on data, by the rules of any tool, and say which rule moves the number",
+        "measure a model on data, by the conventions of any tool, and report which convention changes the number",
     )
     _over(evaluate)
     _measured_by(evaluate, *models.MEASURES)
-    evaluate.add_argument("--convention", metavar="TOOL", help="lightgbm, xgboost, sklearn, ranklib, letor3, letor4 or trec")
+    evaluate.add_argument(
+        "--convention",
+        metavar="TOOL",
+        help="tool whose conventions to compare with: lightgbm, xgboost, sklearn, ranklib, letor3, letor4 or trec",
+    )
 
     explain = _command(
         commands,
         "explain",
         models.explain,
-        "why one document of a query stands above another, or which features put documents in the wrong order",
+        "explain why one document ranks above another, or which features put documents in the wrong order",
     )
     _over(explain)
-    explain.add_argument("--query", metavar="Q", help="its id; without one, a summary over all queries")
-    explain.add_argument("--above", metavar="D", help="the upper document, by id or rank (default: that of the worst pair)")
-    explain.add_argument("--below", metavar="D", help="the lower document, by id or rank")
-    explain.add_argument("--segment", metavar="NAME=VALUE", help="a summary over queries of one kind, such as language=de")
-    explain.add_argument("-o", "--output", metavar="DRAWING.svg", help="write the drawing of a pair there")
+    explain.add_argument("--query", metavar="Q", help="id of a query; without one, a summary over all queries")
+    explain.add_argument("--above", metavar="D", help="upper document, by id or rank (default: that of the worst pair)")
+    explain.add_argument("--below", metavar="D", help="lower document, by id or rank")
+    explain.add_argument("--segment", metavar="NAME=VALUE", help="queries to summarise, such as language=de")
+    explain.add_argument("-o", "--output", metavar="DRAWING.svg", help="file to write the drawing of the pair to")
 
     optimality = _command(commands, "optimality", models.optimality, "test whether a model is at a local optimum of a measure")
     _over(optimality)
@@ -261,8 +303,10 @@ def _models(commands: Any) -> None:
     optimality.add_argument("--epsilon", type=float, default=0.01)
     optimality.add_argument("--delta", type=float, default=0.01)
     optimality.add_argument("--seed", type=_natural, default=1)
-    optimality.add_argument("--escape", type=_natural, default=0, metavar="EPOCHS", help="of a net: train on for so many epochs")
-    optimality.add_argument("-o", "--output", metavar="PAGE.html", help="write the page with the figures there")
+    optimality.add_argument(
+        "--escape", type=_natural, default=0, metavar="EPOCHS", help="number of epochs to train a net on for (default: 0)"
+    )
+    optimality.add_argument("-o", "--output", metavar="PAGE.html", help="file to write the page with the figures to")
 
     predict = _command(commands, "predict", models.predict_scores, "score a file with a model")
     predict.add_argument(
@@ -272,8 +316,16 @@ def _models(commands: Any) -> None:
         metavar="M",
         help="a model's folder, an MLflow run, models:/NAME@ALIAS, or a file: LightGBM's, XGBoost's, or linear weights",
     )
-    predict.add_argument("--data", required=True, metavar="FILE", help="Parquet, CSV or LETOR text; it may be larger than memory")
-    predict.add_argument("-o", "--output", required=True, metavar="SCORES", help=".parquet, .csv or .tsv, or .trec for a TREC run")
+    predict.add_argument(
+        "--data", required=True, metavar="FILE", help="data file: Parquet, CSV or LETOR text; may be larger than memory"
+    )
+    predict.add_argument(
+        "-o",
+        "--output",
+        required=True,
+        metavar="SCORES",
+        help="file for the scores: .parquet, .csv or .tsv, or .trec for a TREC run",
+    )
     _settable(predict, "a key of the configuration, such as label=grade (data.label=grade is the same)")
 
     export = _command(commands, "export", models.export, "write a model for another tool")
@@ -293,43 +345,58 @@ def _models(commands: Any) -> None:
     export.add_argument(
         "--engine",
         metavar="ENGINE",
-        help="what is to open it: opensearch-2.19 or elasticsearch-8.15 (its version), vespa or solr; refused where it would score otherwise",
+        help="target engine and version: opensearch-2.19 or elasticsearch-8.15 (your version), vespa or solr; the export is refused if it would score differently there",
     )
-    export.add_argument("--extractors", metavar="FILE.json", help="for elastic: the query that each feature is the score of")
+    export.add_argument("--extractors", metavar="FILE.json", help="file with the query that computes each feature (elastic)")
     export.add_argument("-o", "--output", required=True, metavar="FILE")
-    export.add_argument("--data", nargs="+", metavar="FILE", help="score these by the file's own reader too, and compare")
+    export.add_argument(
+        "--data", nargs="+", metavar="FILE", help="data files to score both with the model and with the written file, and compare"
+    )
     _settable(export, "a key of the configuration, such as label=grade (data.label=grade is the same)")
     export.add_argument(
-        "--complete", action="store_true", help="no feature will be missing (RankLib and Solr know no missing values)"
+        "--complete",
+        action="store_true",
+        help="declare that no feature will be missing (RankLib and Solr do not support missing values)",
     )
     export.add_argument("--json", action="store_true", help="print what was done as JSON")
 
-    compare = _command(commands, "compare", models.compare, "paired tests of finished runs from their stored per-query values")
+    compare = _command(
+        commands, "compare", models.compare, "compare finished runs by paired tests on their stored per-query values"
+    )
     compare.add_argument("runs", nargs="+", type=_not_empty, metavar="RUN[:RANKER]")
     compare.add_argument("--measure", action="append", default=[], metavar="MEASURE", help="default: all that the runs share")
-    compare.add_argument("--margin", type=float, metavar="M", help="also test that a run loses no more than M against another")
+    compare.add_argument("--margin", type=float, metavar="M", help="also test that no run loses more than M against another")
     compare.add_argument(
-        "--tier", action="append", default=[], metavar="MEASURE", help="several, the most important first: the graded scorecard"
+        "--tier",
+        action="append",
+        default=[],
+        metavar="MEASURE",
+        help="measure of the graded scorecard, most important first (repeatable)",
     )
-    compare.add_argument("--level", type=float, help="of the scorecard's one-sided bounds (default: 0.95)")
+    compare.add_argument(
+        "--level", type=float, help="confidence level of the scorecard's one-sided bounds, with --tier (default: 0.95)"
+    )
     compare.add_argument(
         "--queries",
         type=int,
         metavar="N",
-        help="list the N queries most harmed and most helped, by the first --measure, or else by the one that the run selects by",
+        help="list the N queries most harmed and most helped, by the first --measure, or by the measure that the run selects by",
     )
     compare.add_argument("--json", action="store_true", help="print the comparison as JSON")
 
 
 def _pages(commands: Any) -> None:
-    serve = _command(commands, "serve", pages.serve, "run a configuration by the clock")
+    serve = _command(commands, "serve", pages.serve, "run a configuration on a schedule")
     serve.add_argument("config", metavar="CONF.yaml")
     serve.add_argument(
-        "--cron", required=True, metavar="'M H D M W'", help="minute, hour, day, month, weekday: '0 3 * * *' is every night at 3"
+        "--cron", required=True, metavar="'MIN HOUR DAY MONTH WEEKDAY'", help="schedule: '0 3 * * *' is every night at 3"
     )
     _settable(serve, "override a key, such as sweep.learning_rate=[x0.5,x1,x2]")
     serve.add_argument(
-        "--prefect-port", type=_port, default=4200, help="of the server that is started where PREFECT_API_URL is not set"
+        "--prefect-port",
+        type=_port,
+        default=4200,
+        help="port of the Prefect server that is started if PREFECT_API_URL is not set (default: 4200)",
     )
 
     serve.add_argument(
@@ -337,10 +404,10 @@ def _pages(commands: Any) -> None:
         action="append",
         default=[],
         metavar="FOLDER",
-        help="files below it may be read too (beside those below the working directory and $LAMBDAFLOW_DATA)",
+        help="folder whose files may be read too, besides those in the working directory and $LAMBDAFLOW_DATA",
     )
 
-    _command(commands, "warm", training.warm_up, "compile the core, once per machine; the first run does it otherwise")
+    _command(commands, "warm", training.warm_up, "compile the core, once per machine (otherwise the first run does)")
 
     ui = _command(commands, "ui", pages.ui, "open MLflow's and Prefect's pages on this machine")
     ui.add_argument("--mlflow-port", type=_port, default=5000)

@@ -171,7 +171,7 @@ def wait_for(address: str, servers: Sequence[subprocess.Popen[bytes]], seconds: 
     deadline, said = time.monotonic() + seconds, ""
     while time.monotonic() < deadline:
         if any(server.poll() is not None for server in servers):
-            raise OSError(f"{address}: the server that was to answer there has ended")
+            raise OSError(f"{address}: the server started for this address has exited")
         try:
             with urllib.request.urlopen(f"{address}/health", timeout=5):
                 return

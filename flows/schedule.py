@@ -65,9 +65,9 @@ def _runner(name: str) -> "Runner":
 def _lost(folder: Path, servers: Sequence[subprocess.Popen[bytes]]) -> str:
     """Which of the things is gone without which no run can begin; nothing where all are there."""
     if not folder.is_dir():
-        return f"{folder}: this folder is gone, and nothing more runs in it"
+        return f"{folder}: this folder no longer exists; serve stops"
     if ended := next((server for server in servers if server.poll() is not None), None):
-        return f"Prefect's server has ended (code {ended.returncode}), and nothing more begins; start lambdaflow serve again"
+        return f"Prefect's server has exited (code {ended.returncode}), so no more runs start; start lambdaflow serve again"
     return ""
 
 
@@ -156,13 +156,11 @@ def _zone() -> str:
         if (name := str(below[0] if below else file)) in available_timezones():
             return name
         if not (is_file and Path("/etc/localtime").is_file() and file.samefile("/etc/localtime")):
-            raise ConfigError(f"--cron: TZ={given} is no time zone by its name; set one such as TZ=Europe/Berlin")
+            raise ConfigError(f"--cron: TZ={given} is not the name of a time zone; set one such as TZ=Europe/Berlin")
     try:
         return tzlocal.get_localzone_name() or "UTC"
     except LookupError as error:
-        raise ConfigError(
-            f"--cron: the time zone of this machine is not known ({error}); set TZ, such as TZ=Europe/Berlin"
-        ) from None
+        raise ConfigError(f"--cron: the time zone of this machine is unknown ({error}); set TZ, such as TZ=Europe/Berlin") from None
 
 
 def _tell_missing_files(config: RunConfig) -> None:
@@ -170,7 +168,7 @@ def _tell_missing_files(config: RunConfig) -> None:
     try:
         require_files(config)
     except DataError as error:
-        print(f"warning: {error}; runs fail until it is there", file=sys.stderr)
+        print(f"warning: {error}; scheduled runs will fail until it exists", file=sys.stderr)
 
 
 def _clock(cron: str, zone: str) -> "tuple[CronSchedule, datetime]":
@@ -240,7 +238,7 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Seque
                 with open_port(prefect_port, "--prefect-port") as port:
                     servers.append(start(port, password, {"PREFECT_SERVER_UI_API_URL": address}))
                 ask_at(address, password)
-                told = f"   (its pages ask for what stands in {where})"
+                told = f"   (password: see {where})"
             with steps("starting Prefect's server"):
                 wait_for(address, servers)
             if given:

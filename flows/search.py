@@ -74,7 +74,7 @@ def search(config: RunConfig, folds: tuple[Fold, ...], tracker: Tracker, fresh: 
         tuple(one.longest[number] for one in searches for number in sorted(one.longest)),
         tuple(Searched(one.ranker, one.fold, tuple(one.trials[number] for number in sorted(one.trials))) for one in searches),
         clock.budget,
-        tuple(Failure(one.name, f"no draw could be trained: {one.fault}") for one in searches if not one.longest),
+        tuple(Failure(one.name, f"no trial could be trained: {one.fault}") for one in searches if not one.longest),
     )
 
 

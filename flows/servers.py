@@ -90,7 +90,7 @@ def serve_pages(mlflow_port: int, prefect_port: int) -> int:
                 servers.append(start(port, password, pages))
             servers.append(subprocess.Popen(mlflow, env=environment, stdout=subprocess.DEVNULL, start_new_session=True))
             print(f"MLflow   {runs_page(f'http://{HOST}:{mlflow_port}', experiment)}")
-            print(f"Prefect  http://{HOST}:{prefect_port}   (asks for what stands in {where})")
+            print(f"Prefect  http://{HOST}:{prefect_port}   (password: see {where})")
             print("Ctrl-C ends them.", flush=True)
             while all(server.poll() is None for server in servers):
                 time.sleep(0.5)

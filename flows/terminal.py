@@ -52,6 +52,9 @@ WORDS = {"optimum": "green", "not": "red", "inconclusive": "yellow"}
 """Styles of the words in columns that evidence adds."""
 
 
+LETTERS = "Letters: rankers that this one beats (paired t, 95 %; in brackets 90 %; not corrected for several pairs)."
+
+
 def _console(words: TextIO) -> Console:
     """Writes to `words`, as wide as a terminal is, or 110 columns where there is none."""
     return Console(file=words) if words.isatty() else Console(file=words, width=110)
@@ -61,18 +64,17 @@ def show(outcome: RunOutcome, words: TextIO) -> None:
     """Prints the end of a run."""
     console = _console(words)
     console.print(_rankers(outcome))
+    console.print(LETTERS, highlight=False)
     for found in outcome.evidence:
         for sentence in found.sentences():
             console.print(_plain(sentence), highlight=False)
     for sentence in search_sentences(outcome):
         console.print(_plain(sentence), highlight=False)
     for note in outcome.at_ends:
-        console.print(
-            _plain(f"At the end of its grid or range: {note}; better ones may lie beyond."), style="yellow", highlight=False
-        )
+        console.print(_plain(f"{note}; values beyond it may be better."), style="yellow", highlight=False)
     console.print(_plain(outcome.summary), f"Report: {report_page(outcome)}", sep="\n", highlight=False)
     if outcome.models:
-        console.print(_plain(f"Models, as commands take them: {outcome.called}"), highlight=False, soft_wrap=True)
+        console.print(_plain(f"Models, as commands accept them: {outcome.called}"), highlight=False, soft_wrap=True)
     console.print(f"To see it in MLflow and Prefect: [bold]lambdaflow ui[/bold]   (run {outcome.run_id[:8]})", highlight=False)
     if outcome.link:
         console.print(_plain(outcome.link), highlight=False, soft_wrap=True)
@@ -115,7 +117,6 @@ def _rankers(outcome: RunOutcome) -> Table:
             words = [column.words.get(ranker) for column in columns]
             styled = (f"[{WORDS.get(word, '')}]{word}[/]" if word in WORDS else word or "–" for word in words)
             table.add_row(named[ranker], *(shown(row.cells[measure], measure) for measure in measures), *styled)
-    table.caption = "A letter: significantly better than that ranker, paired t at 95 %; in brackets at 90 %; each pair on its own."
     return table
 
 
@@ -140,7 +141,10 @@ def show_study(outcome: "StudyOutcome", name: str, words: TextIO) -> None:
             part.add_row(_plain(ranker), *map(_placed, cells))
         console.print(part)
     wins = ", ".join(f"{ranker} {n}" for ranker, n in table.wins.items() if n)
-    console.print(f"Best in a column: {wins}.\n+ − against the best baseline at 95 %, in brackets at 90 %.", highlight=False)
+    console.print(
+        f"Best in a column: {wins}.\n+ −: significantly better or worse than the best baseline (95 %; in brackets 90 %).",
+        highlight=False,
+    )
     console.print(f"Report: {outcome.report}", highlight=False)
 
 
@@ -155,8 +159,13 @@ def show_scorecards(cards: Sequence[Scorecard], words: TextIO) -> None:
         for k, tier in enumerate(card.tiers, 1):
             bounds = f"{tier.lower_bound:+.4f} … {tier.upper_bound:+.4f}"
             table.add_row(str(k), title_of(tier.measure), f"{tier.difference:+.4f}", f"{tier.margin:g}", bounds, tier.verdict)
-        amounts = {"better": "is better", "worse": "is worse", "open": "is not told apart"}[card.comparison]
-        table.caption = f"By tiers {_plain(card.challenger)} {amounts}. Bounds are one-sided, each at {percent(card.level)}."
+        amounts = {"better": "is better than", "worse": "is worse than", "open": ""}[card.comparison]
+        verdict = (
+            f"{card.challenger} {amounts} {card.baseline}"
+            if amounts
+            else f"{card.challenger} and {card.baseline} do not differ significantly"
+        )
+        table.caption = f"Tier by tier, {_plain(verdict)}. Bounds are one-sided, each at {percent(card.level)}."
         console.print(table)
 
 
@@ -176,11 +185,11 @@ def show_changed(found: Sequence[Changes], words: TextIO) -> None:
 
 
 def show_pair(pair: ShownPair, words: TextIO) -> None:
-    """Prints why one document stands above another: contributions, a table a feature, and the smallest changes that swap them."""
+    """Prints why one document ranks above another: contributions, a table a feature, and the smallest changes that swap them."""
     console = _console(words)
     if pair.note:
         console.print(_plain(f"{pair.query}: {pair.note}"), highlight=False)
-    console.print(_plain(f"{pair.query}: {pair.above} stands above {pair.below} by {pair.why.difference:.4g}"), highlight=False)
+    console.print(_plain(f"{pair.query}: {pair.above} ranks above {pair.below} by {pair.why.difference:.4g}"), highlight=False)
     table = Table("feature", title_justify="left")
     for column in (pair.above.name, pair.below.name, "contribution", *(["SE"] if any(r.error for r in pair.why.reasons) else [])):
         table.add_column(_plain(column), justify="right")
@@ -208,8 +217,9 @@ def show_wrong_order(summary: Summary, words: TextIO) -> None:
     for row in summary.features[:SHOWN]:
         table.add_row(_plain(row.feature), f"{row.contribution:+.4g}", f"{row.size:.4g}", f"{row.first:,}", f"{row.nearest:,}")
     table.caption = (
-        f"The worst pair of each query ({summary.method}): contributions to the upper document's score less the lower one's, and in how "
-        "many pairs a feature is the largest reason, and the one whose smallest change would put them right."
+        f"Over the worst pair of each query ({summary.method}). Mean contribution: to the upper document's score minus the lower one's; mean "
+        "size: without its sign. Largest reason: pairs where the feature contributes most. Smallest change: pairs where changing this feature "
+        "is the smallest change that puts them right."
     )
     if summary.pairs:
         console.print(table)
@@ -222,21 +232,31 @@ def show_click_models(compared: Compared, notes: Sequence[str], chosen: Fitted, 
     title = f"Click models: fitted to {compared.sessions:,} sessions, judged on {compared.held_out:,} others"
     table = Table(title=title, title_justify="left", title_style="bold")
     table.add_column("model")
-    for name in ("nats a result", "behind the best", "perplexity", *(f"at {rank + 1}" for rank in range(ranks))):
+    for name in ("log-likelihood per result", "difference from best", "perplexity", *(f"at {rank + 1}" for rank in range(ranks))):
         table.add_column(name, justify="right")
     for one in compared.models:
         behind = "" if one is compared.models[0] else f"{one.behind:.5f} ±{one.error:.5f}{'' if one.worse else ' ?'}"
         by_rank = ("–" if value != value else f"{value:.3f}" for value in one.by_rank[:ranks])
         table.add_row(one.name, f"{one.likelihood:.5f}", behind, f"{one.perplexity:.4f}", *by_rank)
     console.print(table)
+    if compared.near:
+        console.print("? = no significant difference from the best (2 standard errors)", highlight=False)
     for sentence in (compared.sentence(), *compared.left_out, *notes, chosen.sentence()):
         console.print(_plain(sentence), highlight=False)
 
 
 def show_expected(found: Sequence[Expected], level: float, notes: Sequence[str], words: TextIO) -> None:
-    """Prints what new rankers would earn, and why the log does not say."""
+    """Prints what new rankers would earn, and why the log cannot show it."""
     console = _console(words)
-    columns = ("ranker", "estimator", "clicks a page", f"{percent(level)} interval", "against the log", "effective pages", "shown")
+    columns = (
+        "ranker",
+        "estimator",
+        "clicks per page",
+        f"{percent(level)} interval",
+        "against the log",
+        "effective pages",
+        "shown",
+    )
     table = Table(*columns, title="New rankers, estimated from the log", title_justify="left", title_style="bold")
     for one in found:
         for e in one.estimates:
@@ -252,14 +272,14 @@ def show_expected(found: Sequence[Expected], level: float, notes: Sequence[str],
     if table.row_count:
         console.print(table)
     cut = [
-        f"{one.ranker}, {e.estimator}: {e.clipped:.0%} of the weights are clipped away; what that shifts is in no interval, and more effective pages are no more certainty"
+        f"{one.ranker}, {e.estimator}: clipping removed {e.clipped:.0%} of the total weight; the intervals do not include the resulting bias, so more effective pages do not mean more certainty"
         for one in found
         for e in one.estimates
         if e.clipped >= 0.005
     ]
     unseen = [
-        f"{one.ranker}, {e.estimator}: the log never shows {1 - e.supported:.1%} of its places, of those at rank {1 + e.unseen.index(max(e.unseen))} "
-        f"{max(e.unseen):.1%}; if none of these were clicked it would be {e.least:.4f}, if all were {e.most:.4f}, and no interval says which"
+        f"{one.ranker}, {e.estimator}: {1 - e.supported:.1%} of the new ranker's results ({max(e.unseen):.1%} at rank {1 + e.unseen.index(max(e.unseen))}) "
+        f"never occur in the log; the estimate is {e.least:.4f} if none of them would be clicked and {e.most:.4f} if all would, and the interval does not cover this"
         for one in found
         for e in one.estimates
         if e.supported < FEW_UNSEEN

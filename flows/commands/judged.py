@@ -19,7 +19,7 @@ def check_files(given: argparse.Namespace) -> int:
     from tasks.records import ConfigError, printable
 
     if given.store == bool(given.files):
-        raise ConfigError("check: files to look at, or --store")
+        raise ConfigError("check: give either files to check or --store")
     if given.store:
         return _check_store(given.json)
     found = _found(given)
@@ -91,6 +91,7 @@ def _without_file(error: Exception, file: "Path | str") -> str:
 
 
 def _check_store(as_json: bool) -> int:
+    from tasks.records import number_of
     from tasks.store.state import STATE, damaged
 
     told, unsealed = damaged()
@@ -100,7 +101,10 @@ def _check_store(as_json: bool) -> int:
         for one in told:
             print(f"error    {one}")
         if unsealed:
-            print(f"note     {unsealed} folders that an earlier release made have no digests to be compared with")
+            folders = number_of(unsealed, "folder")
+            print(
+                f"note     {folders} from an earlier release {'has' if unsealed == 1 else 'have'} no digest and {'was' if unsealed == 1 else 'were'} not checked"
+            )
         if not told:
             print("nothing is damaged" if STATE.is_dir() else f"nothing is stored in {STATE}/ of this folder")
     return 1 if told else 0
@@ -117,7 +121,7 @@ def judgments(given: argparse.Namespace) -> int:
         written, notes = convert_judgments([Path(file) for file in given.files], given.to, Path(given.output))
     for note in notes:
         print(printable(note), file=sys.stderr)
-    print(f"{number_of(written, 'judgment')}: {given.output}")
+    print(f"wrote {number_of(written, 'judgment')} to {given.output}")
     return 0
 
 
@@ -134,9 +138,9 @@ def correct(given: argparse.Namespace) -> int:
 
         for one in given.set:
             if (key := one.partition("=")[0]) not in (known := ("conventions.gain", "conventions.threshold")):
-                raise ConfigError(f"correct: --set {key}: it reads only {' and '.join(known)}; ranks come from the run's scores")
+                raise ConfigError(f"correct: --set {key}: correct accepts only {' and '.join(known)}")
         if not 0 < given.level < 1:
-            raise ConfigError(f"correct: --level {given.level:g}; between 0 and 1, such as 0.95")
+            raise ConfigError(f"correct: --level {given.level:g}: must be between 0 and 1, such as 0.95")
         files = {name: [Path(path)] for name, path in named_runs(given.runs, "correct").items()}
         written = {"data": {"generate": {}}, "conventions": asdict(PRESETS["trec"].conventions)}
         override_all(written, given.set)

@@ -20,7 +20,7 @@ def clicks(given: argparse.Namespace) -> int:
 
         log = parse_click_log(given.log, given.model or BEST, given.set, ("model", "prior", "min_impressions"))
         if not 0 < given.held_out < 1:
-            raise ValueError(f"--held-out {given.held_out}: a share of the sessions between 0 and 1")
+            raise ValueError(f"--held-out {given.held_out}: must be a share of the sessions between 0 and 1")
         if given.output:
             require_writable(Path(given.output))
             require_output(Path(given.output), Path(given.log))
@@ -34,7 +34,7 @@ def clicks(given: argparse.Namespace) -> int:
     show_click_models(compared, [*read.notes, *position_notes(read.pages)], chosen, words_of(given))
     if given.output:
         print(
-            f"{given.output}: attractiveness of {len(chosen.table):,} pairs of query and document by {chosen.name}",
+            f"wrote the attractiveness of {len(chosen.table):,} pairs of query and document by {chosen.name} to {given.output}",
             file=words_of(given),
         )
     if given.json:
@@ -58,7 +58,7 @@ def offpolicy(given: argparse.Namespace) -> int:
         rules = Rules(top=given.top, clip=given.clip, level=given.level)
         for name in given.estimator:
             if name not in ESTIMATORS:
-                raise ValueError(f"--estimator {name}: one of {', '.join(ESTIMATORS)}")
+                raise ValueError(f"--estimator {name}: choose from: {', '.join(ESTIMATORS)}")
         names = [Path(path).stem for path in given.scores]
         if len({*names}) < len(names):
             names = list(given.scores)
@@ -91,9 +91,9 @@ def interleave(given: argparse.Namespace) -> int:
         from tasks.data.interleaved import analyse
 
         if given.method not in METHODS:
-            raise ValueError(f"--method {given.method}: one of {', '.join(METHODS)}")
+            raise ValueError(f"--method {given.method}: choose from: {', '.join(METHODS)}")
         if not 0 < given.level < 1:
-            raise ValueError(f"--level {given.level}: between 0 and 1")
+            raise ValueError(f"--level {given.level}: must be between 0 and 1")
         found = analyse(parse_click_log(given.log, None, given.set), given.team, given.method, given.level)
     show_duels(found, given.level, words_of(given))
     if given.json:

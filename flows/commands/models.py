@@ -36,7 +36,7 @@ def predict_scores(given: argparse.Namespace) -> int:
         done = predict(model, Path(given.data), Path(given.output), data, named, bool(places))
     for note in done.notes:
         print(printable(note), file=sys.stderr)
-    print(f"{number_of(done.rows, 'score')}: {given.output}")
+    print(f"wrote {number_of(done.rows, 'score')} to {given.output}")
     return 0
 
 
@@ -91,7 +91,7 @@ def evaluate(given: argparse.Namespace) -> int:
     words = words_of(given)
     for row in rows:
         ours, other = (f"{mean:.5f}" if mean is not None else "–" for mean in (row.value, row.theirs))
-        theirs = f"   by {given.convention}'s rules {other}" if given.convention else ""
+        theirs = f"   by {given.convention}'s conventions {other}" if given.convention else ""
         print(f"{row.measure:14} {ours}{theirs}{f'   ({row.why})' if row.why else ''}", file=words)
         before, still = row.value, []
         for shift in row.shifts:
@@ -102,7 +102,7 @@ def evaluate(given: argparse.Namespace) -> int:
                 still.append(f"{shift.rule} ({shift.theirs})")
             before = shift.value
         if still:
-            print(f"  nothing moves by: {', '.join(still)}", file=words)
+            print(f"  no effect: {', '.join(still)}", file=words)
     if told := _other_rules(model.conventions, used):
         print(told, file=sys.stderr)
     if given.json:
@@ -115,9 +115,10 @@ def _other_rules(trained: "Conventions", used: "Conventions") -> str:
     other = {name: value for name, value in vars(trained).items() if value != getattr(used, name)}
     if not other:
         return ""
-    rules = ", ".join(f"{name} {value} and not {getattr(used, name)}" for name, value in other.items())
+    its = ", ".join(f"{name} {value}" for name, value in other.items())
+    ours = ", ".join(f"{name} {getattr(used, name)}" for name in other)
     options = " ".join(f"--set conventions.{name}={value}" for name, value in other.items())
-    return f"the model was trained by other rules than it is measured by ({rules}); by its own: {options}"
+    return f"the model was trained with {its} and is measured with {ours}; to measure with its own conventions: {options}"
 
 
 def _rules_with(trained: "Conventions", configured: "Conventions", overrides: list[str]) -> "Conventions":
@@ -136,11 +137,11 @@ def explain(given: argparse.Namespace) -> int:
     from tasks.records import ConfigError
 
     if given.query is None and (given.above or given.below or given.output):
-        raise ConfigError("explain: --above, --below and -o are of one --query")
+        raise ConfigError("explain: --above, --below and -o need --query")
     if given.query is not None and given.segment:
-        raise ConfigError("explain: --query, or a --segment of queries")
+        raise ConfigError("explain: give either --query or --segment")
     if given.output and not given.output.lower().endswith(".svg"):
-        raise ConfigError(f"explain: -o {given.output}: a drawing is written as .svg")
+        raise ConfigError(f"explain: -o {given.output}: a drawing must be a .svg file")
     model, queries, config = opened(given)
     with working("explaining"):
         from pathlib import Path
@@ -175,7 +176,9 @@ def optimality(given: argparse.Namespace) -> int:
     from tasks.records import ConfigError
 
     if len(given.measure) > 1:
-        raise ConfigError(f"optimality: --measure {' and '.join(given.measure)}: a model is certified for one at a time")
+        raise ConfigError(
+            f"optimality: --measure {' and '.join(given.measure)}: a model can be certified for only one measure at a time"
+        )
     with working("optimality"):
         from flows.own_server import begin_own_server, use_own_server
 
@@ -218,7 +221,7 @@ def compare(given: argparse.Namespace) -> int:
     from tasks.records import ConfigError
 
     if given.level is not None and not given.tier:
-        raise ConfigError(f"compare: --level {given.level} is of the scorecard's bounds; --tier MEASURE asks for a scorecard")
+        raise ConfigError(f"compare: --level {given.level} applies only with --tier")
     make_state_folder()
     with working():
         from dataclasses import asdict

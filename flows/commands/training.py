@@ -112,7 +112,7 @@ def refit(given: argparse.Namespace) -> int:
         run_id, _, ranker = given.run.partition(":")
         found = find_run(run_id)
     if found.noted(CHOSEN) is None:
-        raise ValueError(f"{given.run}: a finished run is refitted, and this is none")
+        raise ValueError(f"{given.run}: not a finished run; refit needs one")
     written = from_yaml(found.download("config.yaml").read_text(encoding="utf-8"), given.run)
     written.pop("champion", None)
     asked = {"rankers": [ranker] if ranker else [], "of": found.id} | ({"name": given.register} if given.register else {})
@@ -124,7 +124,7 @@ def fuse(given: argparse.Namespace) -> int:
     from tasks.records import ConfigError
 
     if given.way and not given.output:
-        raise ConfigError(f"fuse: --with {given.way} says which ranking is written, and -o where; give both")
+        raise ConfigError(f"fuse: --with {given.way} needs -o, the file to write that ranking to")
     with working(), importing():
         from flows.own_server import begin_own_server
 
@@ -162,7 +162,7 @@ def fuse(given: argparse.Namespace) -> int:
         fusions = [name for name in outcome.config.rankers if name not in runs]
         way = given.way or max(fusions, key=lambda name: outcome.models[name].metrics[f"valid_{outcome.config.select_key}"])
         queries = write_fused(outcome.chosen_of(way), config.data.runs, Path(given.output), about)
-        print(f"{given.output}: {number_of(queries, 'query')} ranked by {way}", file=sys.stderr)
+        print(f"wrote {number_of(queries, 'query')} ranked by {way} to {given.output}", file=sys.stderr)
         return {**found, "written": {"run": given.output, "ranker": way}}
 
     return _start(given, config, server, write)

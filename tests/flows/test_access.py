@@ -77,7 +77,7 @@ def test_files_outside_the_allowed_folders_are_not_opened(workplace, monkeypatch
             with pytest.raises(ConfigError, match="--allow FOLDER") as refused:
                 require_allowed(parse({"data": data}))
             assert str(refused.value).startswith(f"{outside}: ")
-    with pytest.raises(ConfigError, match=r"^\$SECRET/a.txt: runs that Prefect begins know no variable"):
+    with pytest.raises(ConfigError, match=r"^\$SECRET/a.txt: runs that Prefect starts support no variable"):
         require_allowed(parse({"data": {"files": "$SECRET/a.txt"}}))
     monkeypatch.setenv("LAMBDAFLOW_ALLOW", f"/srv:{workplace}")
     require_allowed(parse({"data": {"files": "../a.txt"}}))
@@ -88,7 +88,7 @@ def test_serve_refuses_at_once_what_its_runs_would_not_read(workplace, monkeypat
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
     (workplace / "c.yaml").write_text(yaml.safe_dump(SMALL | {"data": {"files": "/srv/judged.txt"}}))
     assert main(["serve", "c.yaml", "--cron", "0 3 * * *"]) == 1
-    assert "error: /srv/judged.txt: runs that Prefect begins read files below" in capsys.readouterr().err
+    assert "error: /srv/judged.txt: runs that Prefect starts read files below" in capsys.readouterr().err
     assert main(["serve", "c.yaml", "--cron", "at noon", "--allow", "/srv"]) == 1
     assert "error: --cron 'at noon'" in capsys.readouterr().err
 
@@ -150,7 +150,7 @@ def test_a_hostile_page_starts_nothing_and_a_form_reads_no_file_outside(tmp_path
                 assert time.monotonic() < until, state
                 time.sleep(0.5)
             assert state["type"] == "FAILED"
-            assert "/etc/passwd: runs that Prefect begins read files below" in state["message"]
+            assert "/etc/passwd: runs that Prefect starts read files below" in state["message"]
             said = str(friend.post("/logs/filter", json={}).json()) + str(state)
             assert not any(line in said for line in Path("/etc/passwd").read_text().splitlines())
     finally:

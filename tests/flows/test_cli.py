@@ -52,7 +52,7 @@ def test_a_folder_that_is_gone_is_told(tmp_path):
     done = subprocess.run(command, shell=True, env=own_environment(), capture_output=True, timeout=120)
     assert (done.returncode, done.stderr) == (
         1,
-        b"error: the folder that this was started in is gone; change to one that is there\n",
+        b"error: the folder that this was started in no longer exists; change to one that does\n",
     )
 
 
@@ -139,7 +139,7 @@ def test_a_terminal_of_few_letters_and_one_that_is_closed_end_no_command(tmp_pat
     assert (done.returncode, done.stderr) == (2, b"error: --json: standard output is closed\n")
     command = command.replace("out.qrels", "Łódź.qrels")
     done = subprocess.run(command, shell=True, cwd=tmp_path, env=environment, capture_output=True, timeout=120)
-    assert (done.returncode, done.stdout) == (0, b"1 judgment: \\u0141\\xf3d\\u017a.qrels\n")
+    assert (done.returncode, done.stdout) == (0, b"wrote 1 judgment to \\u0141\\xf3d\\u017a.qrels\n")
 
 
 def test_a_signal_that_a_library_makes_an_error_of_is_none(monkeypatch, capsys):

@@ -120,7 +120,7 @@ def test_folds_are_models_of_their_own(run_id, capsys):
         scores.append(pl.read_csv("s.csv")["score"].to_list())
     assert len({tuple(own) for own in scores}) == 3
     for name, said in (
-        ("ridge", f"ridge is one model a fold; name one, {run_id[:8]}:ridge:1 to {run_id[:8]}:ridge:3"),
+        ("ridge", f"ridge is one model per fold; name one, {run_id[:8]}:ridge:1 to {run_id[:8]}:ridge:3"),
         ("ridge:4", "fold '4'; ridge has the folds 1 to 3"),
         ("ridge:x", "fold 'x'; ridge has"),
         ("ridge:²", "fold '²'; ridge has"),
@@ -160,7 +160,7 @@ def test_the_chosen_settings_are_trained_on_all_data(run_id, capsys):
     assert np.array_equal(scores[0], plain.predict(table().select("a", "b", "c").to_numpy()))
     assert np.array_equal(scores[0], scores[1])
     code, _, err = answered(capsys, "refit", f"{run_id[:8]}:net")
-    assert (code, "refit.rankers: no ranker 'net'; there are: ridge, trees" in err) == (1, True)
+    assert (code, "refit.rankers: no ranker 'net'; choose from: ridge, trees" in err) == (1, True)
 
 
 def test_what_was_chosen_on_other_data_is_not_refitted(run_id, capsys):
@@ -172,7 +172,7 @@ def test_what_was_chosen_on_other_data_is_not_refitted(run_id, capsys):
     finally:
         os.replace("kept.csv", "train.csv")
     assert (code, out, len(tracked())) == (1, "", runs)
-    assert f"refit: the data are not those of run {run_id[:8]} any more (train 1, valid 1, test 1)" in err
+    assert f"refit: the data have changed since run {run_id[:8]} (train 1, valid 1, test 1)" in err
 
 
 def read_all(frame):
@@ -192,7 +192,7 @@ def test_columns_are_remembered_and_overridden(run_id, capsys):
     Path("s.csv").unlink()
     code, _, err = answered(capsys, "predict", "--model", model, "--data", "train.csv", "-o", "s.csv", "--set", "document=id")
     assert (code, Path("s.csv").exists()) == (1, False)
-    assert "train.csv: no column 'id'; there are: sku, qid" in err
+    assert "train.csv: no column 'id'; choose from: sku, qid" in err
     table().rename({"qid": "session", "grade": "stars"}).write_csv("other.csv")
     code, _, err = answered(capsys, "evaluate", "--model", model, "--data", "other.csv")
     assert code == 1
@@ -309,4 +309,4 @@ def test_a_model_of_categories_reads_their_names(workplace, capsys):
     code, out, _ = answered(capsys, "export", "--model", name, "--to", "lightgbm", "-o", "m.txt", "--data", "train.csv")
     assert code == 0
     told = "0 for 0.com, 1 for 1.com, 2 for 2.com, 3 for 3.com, 4 for 4.com, … (in the order of the model's list)"
-    assert f"the file takes 'site' as numbers: {told}" in out
+    assert f"the file expects 'site' as numbers: {told}" in out

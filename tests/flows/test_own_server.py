@@ -120,7 +120,7 @@ def test_a_server_that_cannot_begin_says_why(workplace, monkeypatch, room):
     monkeypatch.setattr("prefect.settings.PREFECT_API_URL", SimpleNamespace(value=lambda: None))
     ended = subprocess.Popen(["true"], stdin=subprocess.PIPE)
     ended.wait()
-    with pytest.raises(OSError, match="has ended" if room else "No space left on device") as caught:
+    with pytest.raises(OSError, match="has exited" if room else "No space left on device") as caught:
         use_own_server(OwnServer(ended, "http://127.0.0.1:9/api", "a:b"))
     assert caught.value.errno == (None if room else errno.ENOSPC)
 

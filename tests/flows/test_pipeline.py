@@ -422,7 +422,7 @@ def test_evaluate_gives_the_runs_number_and_explains_another_tools(finished, cap
     assert {shift["rule"] for shift in row["shifts"]} == {"gain", "empty", "threshold"}
     assert row["theirs"] == row["shifts"][-1]["value"] != row["value"]
     assert main([*command, "--convention", "excel"]) == 1
-    assert "unknown convention 'excel'; known: lightgbm" in capsys.readouterr().err
+    assert "unknown convention 'excel'; choose from: lightgbm" in capsys.readouterr().err
 
 
 def test_optimality_of_a_stored_net(finished, capsys):
@@ -522,7 +522,7 @@ def test_segments_of_the_test_queries_and_the_most_changed_ones(prefect_server, 
     assert changed["effect"].to_list() == ["harmed"] * 3 + ["helped"] * 3
     assert changed["text"][0].startswith(changed["attribute.language"][0])
     page = next(workplace.glob(".lambdaflow/reports/*/report.html")).read_text()
-    for part in ("<h2>Segments</h2>", "squares on language de +", "Most helped", "&lt;b&gt;", " stands above "):
+    for part in ("<h2>Segments</h2>", "squares on language de +", "Most helped", "&lt;b&gt;", " ranks above "):
         assert part in page
 
     written["segments"]["measure"] = "cndcg_3"
@@ -547,7 +547,7 @@ def test_what_may_stand_on_what():
     for rankers, says in (
         (
             {"a": trees, "b": {"kind": "lambdarank", "on": ["c"]}},
-            "rankers.b.on: 'c' is no ranker on the data's own features; these are: a",
+            "rankers.b.on: 'c' is not a ranker on the data's own features; choose from: a",
         ),
         ({"a": trees, "b": {"kind": "combination", "on": ["a"]}}, "a combination mixes two rankers"),
         (
@@ -557,7 +557,7 @@ def test_what_may_stand_on_what():
         ({"a": trees, "b": {"kind": "average", "on": ["a"], "best": "many"}}, "best: input should be a valid integer"),
         ({"a": trees, "b": {"kind": "average", "on": ["a"], "best": 10**9}}, "best: input should be less than or equal to 1000"),
         ({"a": trees, "b": {"kind": "average", "on": 5}}, "rankers.b"),
-        ({"a": {**trees, "best": 2}}, "best: so many cells of each ranker that `on` names; there is none"),
+        ({"a": {**trees, "best": 2}}, "best: it counts cells of each ranker that `on` names, and there is no `on`"),
         ({"a": trees, "b": {"kind": "average", "on": ["a"], "best": 9}}, "rankers.b.best: 9 cells of a, which has"),
         (
             {"a": trees, "a 2": trees, "b": {"kind": "average", "on": ["a", "a 2"], "best": 2}},
@@ -607,12 +607,10 @@ def test_a_run_is_a_row_a_baseline_and_comparable(prefect_server, workplace):
     assert compare_stored([champion, challenger], ["ndcg_3"], 0.05).rows
     assert scorecards([champion, challenger], ["ndcg_3", "map"], 0.05, 0.95)
     alone = run(parse({"name": "alone", "data": {"qrels": "qrels", "runs": {"bm25": "bm25.run"}}, **common}))
-    assert (
-        "judged and in no run: at no rank, as trec_eval has it, and nothing is learned from them" in report_page(alone).read_text()
-    )
+    assert "judged and in no run: unranked, as in trec_eval, and not learned from" in report_page(alone).read_text()
     beside, by_itself = (one.standings.rows["bm25"].cells for one in (outcome, alone))
     assert [beside[m].mean for m in ("ndcg_3", "map")] == [by_itself[m].mean for m in ("ndcg_3", "map")]
-    with pytest.raises(DataError, match=r"rankers\.bm25: no feature 'bm25' in the data; there are: f1, f2"):
+    with pytest.raises(DataError, match=r"rankers\.bm25: no feature 'bm25' in the data; choose from: f1, f2"):
         run(parse({"name": "without", "data": {"files": "a.txt"}, **common}))
 
 

@@ -104,8 +104,8 @@ def test_models_in_parts_are_the_models_of_one_machine(workplace, expected, caps
     assert main(["run", "c.yaml", "--json", "--runner", "dask=2"]) == 0
     out, err = capsys.readouterr()
     assert models(out) == expected
-    assert err.count("a tree cost") == 2
-    assert rows(workplace, "mlflow", "select count(*) from tags where key = 'remarks' and value like '%a tree cost%'") == [(2,)]
+    assert err.count("each tree cost") == 2
+    assert rows(workplace, "mlflow", "select count(*) from tags where key = 'remarks' and value like '%each tree cost%'") == [(2,)]
     assert main(["run", "c.yaml", "--runner", "threads"]) == 1
     assert "parts: 3 need Dask workers to hold them: add --runner dask=3" in capsys.readouterr().err
 

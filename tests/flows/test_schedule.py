@@ -303,14 +303,16 @@ def test_a_zone_by_its_file_is_that_file(monkeypatch, tmp_path):
 def test_a_file_that_is_no_zone_by_its_name_is_refused(monkeypatch, tmp_path):
     (tmp_path / "zone").write_bytes(b"TZif")
     monkeypatch.setenv("TZ", f"{tmp_path}/zone")
-    with pytest.raises(ConfigError, match="zone is no time zone by its name"):
+    with pytest.raises(ConfigError, match="zone is not the name of a time zone"):
         _zone()
 
 
 @pytest.mark.parametrize("given", ["UTC-3", "<+03>-3", "EST5EDT,M3.2.0,M11.1.0", "europe/berlin", "Europe/Nowhere"])
 def test_a_zone_that_is_known_to_the_c_library_alone_or_to_nobody_is_refused(monkeypatch, given):
     monkeypatch.setenv("TZ", given)
-    with pytest.raises(ConfigError, match=f"TZ={re.escape(given)} is no time zone by its name; set one such as TZ=Europe/Berlin"):
+    with pytest.raises(
+        ConfigError, match=f"TZ={re.escape(given)} is not the name of a time zone; set one such as TZ=Europe/Berlin"
+    ):
         _zone()
 
 
@@ -321,7 +323,7 @@ def test_files_that_are_not_there_are_told_before_the_first_run(address, workpla
     monkeypatch.setattr(Runner, "start", at_once)
     (workplace / "c.yaml").write_text(yaml.safe_dump({"name": "nightly", "data": {"files": "tonight.csv"}}))
     assert main(["serve", "c.yaml", "--cron", "0 3 * * *"]) == 0
-    assert "warning: tonight.csv: no such file; runs fail until it is there\n" in capsys.readouterr().err
+    assert "warning: tonight.csv: no such file; scheduled runs will fail until it exists\n" in capsys.readouterr().err
     (workplace / "tonight.csv").write_text("")
     assert main(["serve", "c.yaml", "--cron", "0 3 * * *"]) == 0
     assert "warning" not in capsys.readouterr().err
@@ -374,7 +376,7 @@ def test_without_its_folder_a_schedule_ends(tmp_path, capsys):
     finally:
         signal.signal(signal.SIGTERM, before)
     assert not heard.is_set()
-    assert capsys.readouterr().err == f"error: {folder}: this folder is gone, and nothing more runs in it\n"
+    assert capsys.readouterr().err == f"error: {folder}: this folder no longer exists; serve stops\n"
 
 
 def test_without_its_server_a_schedule_ends(tmp_path, capsys):
@@ -389,7 +391,7 @@ def test_without_its_server_a_schedule_ends(tmp_path, capsys):
     finally:
         signal.signal(signal.SIGTERM, before)
         server.wait()
-    said = "Prefect's server has ended (code -9), and nothing more begins; start lambdaflow serve again"
+    said = "Prefect's server has exited (code -9), so no more runs start; start lambdaflow serve again"
     assert capsys.readouterr().err == f"error: {said}\n"
 
 

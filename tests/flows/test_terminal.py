@@ -74,10 +74,8 @@ def test_a_run_is_a_table_of_rankers_and_measures(outcome, capsys):
     assert marks == ["", "b", "(b)"]
     assert row_of(text, "b  linear")[0] == ["b  linear", ".6500", ".6500"]
     assert re.search(r"ranker\s*┃\s*NDCG@3\s*┃\s*MAP", text)
-    assert (
-        "A letter: significantly better than that ranker, paired t at 95 %; in brackets at 90 %; each pair on its own."
-        in " ".join(text.split())
-    )
+    letters = "Letters: rankers that this one beats (paired t, 95 %; in brackets 90 %; not corrected for several pairs)."
+    assert letters in " ".join(text.split())
     assert "Best on validation NDCG@10: trees." in text
     assert "Report: .lambdaflow/reports/small-01234567/report.html" in text
     assert text.rstrip().endswith("lambdaflow ui   (run 01234567)")
@@ -194,11 +192,15 @@ def test_a_comparison_has_the_means_and_every_pairs_tests(capsys):
 
 def test_scorecards_say_what_the_tiers_amount_to(capsys):
     tiers = (TierResult("ndcg_3", -0.001, -0.004, 0.002, 0.005, "not worse"), TierResult("map", 0.02, 0.01, 0.03, 0.0, "better"))
-    for comparison, amounts in (("better", "is better"), ("worse", "is worse"), ("open", "is not told apart")):
+    for comparison, amounts in (
+        ("better", "[b]new is better than old"),
+        ("worse", "[b]new is worse than old"),
+        ("open", "[b]new and old do not differ significantly"),
+    ):
         show_scorecards([Scorecard("[b]new", "old", 0.95, tiers, comparison)], sys.stdout)
         text = printed(capsys)
         assert "[b]new against old" in text
-        assert f"By tiers [b]new {amounts}." in text
+        assert f"Tier by tier, {amounts}. Bounds" in " ".join(text.split())
         assert "each at 95%" in text
         assert [cell.strip() for cell in text.split("│ 1 ")[1].split("\n")[0].split("│")][1:6] == [
             "NDCG@3", "-0.0010", "0.005", "-0.0040 … +0.0020", "not worse",

@@ -30,7 +30,7 @@ def test_check_looks_at_the_store(workplace, capsys):
     assert main(["check", "--store"]) == 1
     assert "features.npy has 0 bytes and was written with" in capsys.readouterr().out
     assert main(["check"]) == main(["check", "good.txt", "--store"]) == 1
-    assert capsys.readouterr().err.count("files to look at, or --store") == 2
+    assert capsys.readouterr().err.count("give either files to check or --store") == 2
 
 
 def test_check_takes_column_names(workplace, capsys):
@@ -70,7 +70,7 @@ def test_check_looks_at_clicks(workplace, capsys):
     told = capsys.readouterr().out
     assert "note     l.csv: 3 sessions, 3 pages, 5 impressions, 3 clicks (3 the last of their page), ranks 1–2" in told
     assert "l.csv: clicks by rank, 1: 66.7%, 2: 50.0%" in told
-    assert "a.csv: looks at ranks 1, 2, … (all clicks): 1.00 1.00" in told
+    assert "a.csv: examination probability at ranks 1, 2, … (all clicks): 1.00 1.00" in told
     assert "a.csv: label 'click': 4 impressions" in told
     assert main(["check", "a.csv", "--set", "clicks={log: l.csv, click: clicked}"]) == 1
     assert "error    l.csv: no column 'clicked'; did you mean click?" in capsys.readouterr().out
@@ -89,13 +89,13 @@ def test_corrections_need_a_level(workplace, capsys):
         said = capsys.readouterr()
         assert (said.out, said.err.splitlines()[-1]) == (
             "",
-            f"error: correct: --level {float(level):g}; between 0 and 1, such as 0.95",
+            f"error: correct: --level {float(level):g}: must be between 0 and 1, such as 0.95",
         )
 
 
 def test_check_takes_conventions(workplace, capsys):
     (workplace / "a.txt").write_text("".join(f"{k % 2} qid:{k // 4} 1:{k}\n" for k in range(40)))
     main(["check", "a.txt"])
-    assert "no label reaches 2" in capsys.readouterr().out
+    assert "the largest label is 1, but" in capsys.readouterr().out
     assert main(["check", "a.txt", "--set", "conventions.threshold=1"]) == 0
-    assert "no label reaches" not in capsys.readouterr().out
+    assert "the largest label is" not in capsys.readouterr().out

@@ -27,7 +27,7 @@ def test_clicks_compares_models_and_writes_attractiveness(workplace, capsys):
     found = json.loads(told.out)
     assert found["winner"] in found["models"]
     assert found["sessions"] + found["held_out"] == 400
-    assert f"{found['winner']} foretells clicks best" in told.err
+    assert f"{found['winner']} predicts clicks best" in told.err
     assert pl.read_csv("a.csv").columns == ["query", "document", "impressions", "clicks", "looks", "attraction", "deviation"]
     rows = pl.read_csv("log.csv").sample(fraction=1.0, shuffle=True, seed=1)
     rows.write_csv("shuffled.csv")
@@ -57,9 +57,9 @@ def test_clicks_refuses_in_a_line(workplace, capsys):
     (workplace / "log.csv").write_text("session,query,document,click,rank\ns,q,a,1,0\n")
     for arguments, said in (
         (["log.csv"], "log.csv, line 2: rank '0'"),
-        (["log.csv", "--model", "pmb"], "model: 'pmb' is not one of best, dctr"),
+        (["log.csv", "--model", "pmb"], "model: 'pmb' is unknown; choose from: best, dctr"),
         (["log.csv", "--set", "ranks=r"], "unknown key 'ranks'; did you mean rank"),
-        (["log.csv", "--held-out", "1"], "--held-out 1.0: a share of the sessions between 0 and 1"),
+        (["log.csv", "--held-out", "1"], "--held-out 1.0: must be a share of the sessions between 0 and 1"),
         (["log.csv", "-o", "a.txt"], "a.txt: tables are written as .csv, .parquet, .tsv"),
         (["log.csv", "-o", "log.csv"], "log.csv: this is log.csv itself"),
         (["none.csv"], "none.csv: no such file"),
@@ -87,19 +87,19 @@ def test_new_rankers_are_estimated_from_a_log(workplace, capsys):
     best, worst = json.loads(told.out)["rankers"]
     assert [one["estimator"] for one in best["estimates"]] == ["item-position", "position-based", "cascade", "doubly-robust"]
     assert best["estimates"][0]["low"] > worst["estimates"][0]["high"]
-    assert "clicks a page" in told.err
+    assert "clicks per page" in told.err
     pl.DataFrame({"query": pages.query, "document": np.arange(12) + 100, "score": model.attraction}).write_csv("fresh.csv")
     assert main(["offpolicy", "log.parquet", "fresh.csv", "--estimator", "cascade"]) == 1
-    assert "fresh: cascade: the log shows 0.0%" in capsys.readouterr().out
+    assert "fresh: cascade: only 0.0%" in capsys.readouterr().out
     assert main(["offpolicy", "log.parquet", "best.csv", "--estimator", "ips"]) == 1
-    assert "--estimator ips: one of item-position" in capsys.readouterr().err
+    assert "--estimator ips: choose from: item-position" in capsys.readouterr().err
 
 
 def test_interleaving_is_planned_and_analysed(workplace, capsys):
     assert main(["interleave", "plan", "--preference", "0.1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"pages": sessions_needed(0.1)}
     assert main(["interleave", "plan", "--preference", "0.9"]) == 1
-    assert "preference: 0.9; above 0 and at most 0.5" in capsys.readouterr().err
+    assert "preference: 0.9; must be above 0 and at most 0.5" in capsys.readouterr().err
     rows = [(f"s{k}", "q", d, r, click, team) for k in range(30) for d, r, click, team in (("a", 1, 1, "new"), ("b", 2, 0, "old"))]
     pl.DataFrame(rows, schema=["session", "query", "document", "rank", "click", "by"], orient="row").write_csv("pages.csv")
     assert main(["interleave", "analyse", "pages.csv", "--team", "by", "--json"]) == 0
@@ -109,4 +109,4 @@ def test_interleaving_is_planned_and_analysed(workplace, capsys):
     assert main(["interleave", "analyse", "pages.csv"]) == 1
     assert "no column 'team'" in capsys.readouterr().err
     assert main(["interleave", "analyse", "pages.csv", "--method", "lottery"]) == 1
-    assert "--method lottery: one of team-draft" in capsys.readouterr().err
+    assert "--method lottery: choose from: team-draft" in capsys.readouterr().err

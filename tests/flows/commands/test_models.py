@@ -34,7 +34,7 @@ def test_explain_says_why_a_document_stands_above_another(workplace, capsys):
     assert sum(reason["contribution"] for reason in pair["why"]["reasons"]) == pytest.approx(pair["difference"])
     assert Path("why.svg").read_text().startswith("<svg")
     assert main([*common, "--above", "1"]) == 1
-    assert "--above, --below and -o are of one --query" in capsys.readouterr().err
+    assert "--above, --below and -o need --query" in capsys.readouterr().err
     assert main([*common, "--query", "1", "--segment", "a=b"]) == 1
 
 
@@ -51,10 +51,10 @@ def test_evaluate_says_that_a_model_was_trained_by_other_rules(workplace, capsys
     command = ["evaluate", "--model", "m", "--data", "d.txt", "--measure", "ndcg_10"]
     own = ["--set", "conventions.threshold=1", "--set", "conventions.gain=linear"]
     assert main(command) == 0
-    told = "trained by other rules than it is measured by (threshold 1 and not 2, gain linear and not exp2); by its own: "
+    told = "the model was trained with threshold 1, gain linear and is measured with threshold 2, gain exp2; to measure with its own conventions: "
     assert f"{told}{' '.join(own)}\n" in capsys.readouterr().err
     assert main([*command, *own]) == 0
-    assert "other rules" not in capsys.readouterr().err
+    assert "its own conventions" not in capsys.readouterr().err
 
 
 def test_a_pair_is_wrong_by_the_models_rules_and_those_that_are_set(workplace, capsys):
@@ -75,7 +75,10 @@ def test_a_pair_is_wrong_by_the_models_rules_and_those_that_are_set(workplace, c
 
 def test_optimality_is_of_one_measure(workplace, capsys):
     assert main(["optimality", "--model", "m", "--data", "d.csv", "--measure", "ndcg_3", "--measure", "map"]) == 1
-    assert "error: optimality: --measure ndcg_3 and map: a model is certified for one at a time" in capsys.readouterr().err
+    assert (
+        "error: optimality: --measure ndcg_3 and map: a model can be certified for only one measure at a time"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.usefixtures("prefect_server")
@@ -91,5 +94,5 @@ def test_optimality_says_what_evaluate_says_of_files_and_rules(workplace, capsys
         assert main([*command, "--model", "m", "--data", "d.csv"]) == 0
         said.append([line for line in capsys.readouterr().err.splitlines() if line.startswith(("1 query", "the model"))])
     assert said[0] == said[1]
-    assert said[0][0] == "1 query in several places of a file; the documents of each were brought together"
-    assert said[0][1].startswith("the model was trained by other rules than it is measured by (gain linear and not exp2)")
+    assert said[0][0] == "1 query in several places of a file; each were brought together"
+    assert said[0][1].startswith("the model was trained with gain linear and is measured with gain exp2;")
