@@ -26,7 +26,7 @@ def register_clicks(name: str, counts: pl.Expr) -> None:
         ValueError: for a name that is taken, or one that the tables of a log use.
     """
     if name in CLICKS or name in ("query", "document", "rank", "impressions", "looks"):
-        raise ValueError(f"there is a way of counting clicks, or a column, named {name!r} already")
+        raise ValueError(f"a way of counting clicks, or a column, is named {name!r} already")
     CLICKS[name] = counts
 
 
@@ -36,7 +36,7 @@ register_clicks("all", pl.col("order") > 0)
 
 def _known(name: str) -> str:
     if name not in CLICKS:
-        raise ValueError(f"{name!r} is not one of {', '.join(CLICKS)}")
+        raise ValueError(f"{name!r} is unknown; choose from: {', '.join(CLICKS)}")
     return name
 
 
@@ -53,7 +53,7 @@ OF_MODELS = (BEST, *(name for name in MODELS if name != "rctr"))
 
 def _model_known(name: str | None) -> str | None:
     if name is not None and name not in OF_MODELS:
-        raise ValueError(f"{name!r} is not one of {', '.join(OF_MODELS)}")
+        raise ValueError(f"{name!r} is unknown; choose from: {', '.join(OF_MODELS)}")
     return name
 
 
@@ -92,9 +92,7 @@ class ClickLabel(Strict):
     @model_validator(mode="after")
     def _models_explain_all_clicks(self) -> "ClickLabel":
         if self.model and (self.debias or self.queries == "similar" or self.clicks != "all"):
-            raise ValueError(
-                f"model: {self.model} explains all clicks of equal queries by itself: no debias, queries: similar or other clicks beside it"
-            )
+            raise ValueError(f"model: {self.model} explains all clicks by itself; leave out debias, queries: similar and clicks")
         return self
 
 
@@ -119,7 +117,7 @@ class ClickLog(ClickLabel):
     @model_validator(mode="after")
     def _check_more(self) -> "ClickLog":
         if "click" in self.more:
-            raise ValueError("more: 'click' is the label that the log itself gives; name another one otherwise")
+            raise ValueError("more: 'click' is the label that the log itself gives; choose another name")
         return self
 
     @property

@@ -32,5 +32,5 @@ class ClickedPages(Strict):
     @model_validator(mode="after")
     def _check(self) -> "ClickedPages":
         if any(later > earlier for earlier, later in zip(self.looks[:-1], self.looks[1:], strict=True)):
-            raise ValueError(f"looks {list(self.looks)}: nobody looks at a rank more often than at the one before it")
+            raise ValueError(f"looks {list(self.looks)}: a rank cannot be examined more often than the one before it")
         return self

@@ -23,7 +23,7 @@ Count = Annotated[int, Field(ge=1)]
 def _as_text(given: object) -> object:
     """YAML has read a number by now, and 01234 is 1234 to it."""
     if isinstance(given, int | float):
-        raise ValueError(f"{given!r} is a number to YAML; write categories in quotes, as they stand in the file")
+        raise ValueError(f"{given!r} is a number to YAML; write categories in quotes, as they are in the file")
     return given
 
 
@@ -169,7 +169,7 @@ class Data(Strict):
         if len(given) != 1:
             raise ValueError(f"name the data by exactly one of {', '.join(ways)}; given: {', '.join(given) or 'none'}")
         if self.train and not self.test:
-            raise ValueError("train needs test beside it (or use files, which are cut by query)")
+            raise ValueError("train needs test (or use files, which are split by query)")
         if 0 < len(self.parts) < 3:
             raise ValueError(
                 f"parts: {len(self.parts)} files cannot be rotated into training, validation and test; give at least 3"
@@ -179,9 +179,7 @@ class Data(Strict):
             if getattr(self, key) != type(self).model_fields[key].default and given[0] not in needs:
                 raise ValueError(f"{key} goes with {' or '.join(needs)}, and the data are named by {given[0]}")
         if self.qrels and not (self.runs or self.feature_logs):
-            raise ValueError(
-                "qrels needs runs beside it: TREC runs, whose scores are the features; or feature_logs of a search engine"
-            )
+            raise ValueError("qrels needs runs: TREC runs, whose scores are the features; or feature_logs of a search engine")
         if self.query_features and not self.qrels:
             raise ValueError("query_features goes with qrels; in files they are columns, alike in all rows of a query")
         if self.feature_logs and not self.qrels:
@@ -196,7 +194,7 @@ class Data(Strict):
         columns = [column_of(form, name) for name in self.runs for form in self.run_forms]
         for name in columns:
             if columns.count(name) > 1:
-                raise ValueError(f"run_forms: two features would be named {name!r}; name the runs otherwise, and each form once")
+                raise ValueError(f"run_forms: two features would be named {name!r}; rename the runs, and list each form once")
         if self.folds == 2:
             raise ValueError("folds: 2 leaves nothing to train on (one part validates, one tests); give 1 or at least 3")
         names = [*self.sources, *(self.clicks.labels if self.clicks else ())]
@@ -226,7 +224,7 @@ class Data(Strict):
                     f"categorical: the column {name!r} is the query, document, label, weight, a source or an attribute already"
                 )
             if len({*(own := self.categories.get(name, []))}) < len(own):
-                raise ValueError(f"categories.{name}: a category stands twice")
+                raise ValueError(f"categories.{name}: a category occurs twice")
         if self.of_categories and (self.generate or self.qrels):
             raise ValueError("categorical: columns of categories are in tables; name the data by files")
         if self.attributes and self.generate:
@@ -256,4 +254,4 @@ class Data(Strict):
                     f"calibrate.by: {name!r} is not query, nor one of data.attributes: {', '.join(self.attributes) or 'none'}"
                 )
         if self.clean or self.binarise is not None:
-            raise ValueError("calibrate: clean and binarise look at labels of people, and these are a machine's")
+            raise ValueError("calibrate: clean and binarise need human labels, and these are a machine's")

@@ -44,7 +44,7 @@ def named_runs(given: Sequence[str], command: str, taken: Collection[str] = ()) 
         if not named:
             name, path = re.sub(r"[^\w. -]", "-", Path(one).stem, flags=re.ASCII).lstrip("."), one
         if name in runs or name in taken:
-            raise ConfigError(f"{command}: {one}: the name {name!r} is taken; write NAME=FILE to name it otherwise")
+            raise ConfigError(f"{command}: {one}: the name {name!r} is taken; write NAME=FILE to give it another name")
         runs[name] = path
     return runs
 
@@ -57,7 +57,7 @@ def fused_runs(given: Sequence[str]) -> dict[str, str]:
     """
     runs = named_runs(given, "fuse", (*WAYS, BY_QUERY))
     if len(runs) < 2:
-        raise ConfigError(f"fuse: {len(runs)} run; two or more are fused")
+        raise ConfigError(f"fuse: {len(runs)} run; give two or more")
     return runs
 
 

@@ -133,7 +133,7 @@ class RankerSection(Section):
     @model_validator(mode="after")
     def _check_best(self) -> "RankerSection":
         if self.best > 1 and not self.on:
-            raise ValueError("best: so many cells of each ranker that `on` names; there is none")
+            raise ValueError("best: it counts cells of each ranker that `on` names, and there is no `on`")
         if self.best > 1 and self.core.n_inputs is not None:
             raise ValueError(f"best: a {self.kind} mixes two rankers, the best cell of each")
         return self
@@ -151,13 +151,13 @@ class RankerSection(Section):
             return self
         for given, key in ((self.sweep, "sweep"), (self.on, "on")):
             if given:
-                raise ValueError(f"search: a ranker with {key} is not searched")
+                raise ValueError(f"search: a ranker with {key} cannot be searched")
         self._check_halving(self.search)
         space = self.space
         try:
             self.search.require_drawn(space)
         except ValueError as error:
-            raise ValueError(f"search.{error} (the space of {self.kind} as it comes: search.space names another)") from None
+            raise ValueError(f"search.{error} (the default space of {self.kind}; set search.space to change it)") from None
         for path, dimension in self.space.items():
             when = {parent: values[0] for parent, values in dimension.when.items()}
             for value in dimension.ends:
@@ -177,11 +177,11 @@ class RankerSection(Section):
             return
         if counted in search.space:
             raise ValueError(
-                f"search.space.{counted}: halving decides for how long a draw is trained; leave it out, or take halving: 0"
+                f"search.space.{counted}: halving decides how long a trial is trained; remove search.space.{counted}, or set halving: 0"
             )
         if "halving" in search.model_fields_set and self.whole_length is None:
             why = "it is polished" if self._may_be_polished else "it does not learn step by step"
-            raise ValueError(f"search.halving: {self.kind} cannot go on from where it was, as {why}; take halving: 0")
+            raise ValueError(f"search.halving: {self.kind} cannot go on from where it was, as {why}; set halving: 0")
 
     @property
     def _may_be_polished(self) -> bool:

@@ -64,7 +64,7 @@ def _not_a_kind(found: Mapping[str, Any], name: str, rankers: Sequence[str]) -> 
         meant = difflib.get_close_matches(name, [other for other in rankers if other != name], n=1)
         return f"{f'did you mean {meant[0]}? ' if meant else ''}a section names its kind: {known}"
     likely = difflib.get_close_matches(found["tag"], known.split(", "), n=1)
-    return f"unknown kind {found['tag']!r}; {f'did you mean {likely[0]}? ' if likely else ''}known: {known}"
+    return f"unknown kind {found['tag']!r}; {f'did you mean {likely[0]}? ' if likely else ''}choose from: {known}"
 
 
 def parse(written: Mapping[str, Any], where: str = "configuration") -> RunConfig:
@@ -151,7 +151,7 @@ def _study(written: dict[str, Any], path: str | Path, overrides: Iterable[str]) 
     if not isinstance(datasets, dict) or not datasets:
         raise ConfigError(f"{path}: datasets: name each data set, with its data and conventions")
     if MICRO in datasets:
-        raise ConfigError(f"{path}: datasets.{MICRO}: that is the name of the column over all data sets; give this one another")
+        raise ConfigError(f"{path}: datasets.{MICRO}: that is the name of the column over all data sets; choose another name")
     runs: dict[str, RunConfig] = {}
     columns: dict[str, tuple[str, ...]] = {}
     for label, about in datasets.items():
@@ -168,7 +168,7 @@ def _study(written: dict[str, Any], path: str | Path, overrides: Iterable[str]) 
     rankers = list(dict.fromkeys(ranker for config in runs.values() for ranker in config.rankers))
     for baseline in baselines:
         if baseline not in rankers:
-            raise ConfigError(f"{path}: baselines: no ranker {baseline!r}; there are: {', '.join(rankers)}")
+            raise ConfigError(f"{path}: baselines: no ranker {baseline!r}; choose from: {', '.join(rankers)}")
     return StudyConfig(name, runs, columns, tuple(baselines))
 
 
@@ -200,7 +200,7 @@ def _repeat(written: Any, path: str | Path) -> Repeat | None:
         raise ConfigError(f"{path}: repeat: one key with the values that it takes, such as {{data.generate.seed: [1, 2, 3]}}")
     ((key, values),) = written.items()
     if len({str(value) for value in values}) < len(values):
-        raise ConfigError(f"{path}: repeat.{key}: a value stands twice")
+        raise ConfigError(f"{path}: repeat.{key}: a value occurs twice")
     return key, values
 
 
@@ -274,7 +274,7 @@ def _values(value: Any) -> Iterator[Any]:
 
 
 def _asks_for_nothing(key: str) -> str:
-    return f"{key}: nothing is written behind it; {key}: {{}}, or its keys, asks for it, and {key}: null leaves it out"
+    return f"{key}: is empty; write {key}: {{}} (or its keys) to enable it, {key}: null to disable it"
 
 
 def _place_of(key: str) -> list[str]:

@@ -39,7 +39,7 @@ def _seconds(written: Any) -> Any:
     except ValueError:
         found = []
     if not found:
-        raise ValueError(f"{written!r} is no time; write it as 90s, 10m or 1h30m")
+        raise ValueError(f"{written!r} is not a time; write it as 90s, 10m or 1h30m")
     return found[0] * 3600 + found[1] * 60 + found[2]
 
 
@@ -150,7 +150,7 @@ class RunConfig(Strict):
         if sum(sizes.values()) > MOST_CELLS:
             shown = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
             raise ValueError(
-                f"sweep: {sum(sizes.values()):,} cells a fold ({shown}); at most {MOST_CELLS:,} are trained in one run"
+                f"sweep: {sum(sizes.values()):,} cells per fold ({shown}); at most {MOST_CELLS:,} are trained in one run"
             )
         for name in self.rankers:
             self.cells(name)
@@ -161,7 +161,9 @@ class RunConfig(Strict):
         for ranker, swept in (("", self.sweep), *((f"rankers.{name}.", ranker.sweep) for name, ranker in self.rankers.items())):
             for path in swept:
                 if path.split(".")[0] in NOT_SWEPT:
-                    raise ValueError(f"{ranker}sweep.{path}: it is no parameter that is swept; write a ranker for each")
+                    raise ValueError(
+                        f"{ranker}sweep.{path}: {path.split('.')[0]} cannot be swept; define a separate ranker for each value"
+                    )
         for path in self.sweep:
             if not any(has(ranker, path) for ranker in self.rankers.values()):
                 key, written = path.split(".")[0], {k: v for ranker in self.rankers.values() for k, v in ranker.written().items()}
@@ -189,10 +191,12 @@ class RunConfig(Strict):
 
     def _check_search(self) -> None:
         if self.budget is not None and not self.searched:
-            raise ValueError(f"budget: {self.budget:g} s, and nothing is searched: search: auto of a ranker, or rankers: auto")
+            raise ValueError(
+                f"budget: {self.budget:g} s is set but no ranker is searched; set search: auto in a ranker, or rankers: auto"
+            )
         for name in self.expect.values if self.expect else ():
             if name in self.searched:
-                raise ValueError(f"expect.values: {name} is searched; expect numbers of a ranker whose parameters are written")
+                raise ValueError(f"expect.values: {name} is searched, so its values may vary; use a ranker with fixed parameters")
 
     def _check_stacks(self) -> None:
         for name, ranker in self.rankers.items():
@@ -200,7 +204,7 @@ class RunConfig(Strict):
                 if base not in self.rankers or self.rankers[base].on:
                     bases = [other for other, section in self.rankers.items() if not section.on]
                     raise ValueError(
-                        f"rankers.{name}.on: {base!r} is no ranker on the data's own features; these are: {', '.join(bases)}"
+                        f"rankers.{name}.on: {base!r} is not a ranker on the data's own features; choose from: {', '.join(bases)}"
                     )
                 search = self.rankers[base].search
                 there = search.trials if search else len(self.cells(base))
@@ -208,7 +212,7 @@ class RunConfig(Strict):
                     raise ValueError(f"rankers.{name}.best: {ranker.best} cells of {base}, which has {there}")
             if len(set(ranker.inputs)) < len(ranker.inputs):
                 raise ValueError(
-                    f"rankers.{name}.on: two of the scores would have one name; name the rankers otherwise, and each once"
+                    f"rankers.{name}.on: two of the scores would have the same name; rename the rankers, and list each once"
                 )
             if ranker.core.n_inputs is not None and len(ranker.on) not in (0, ranker.core.n_inputs):
                 raise ValueError(f"rankers.{name}.on: a {ranker.kind} mixes two rankers")
@@ -219,13 +223,13 @@ class RunConfig(Strict):
             self.require_ranker("expect.values", name)
             for metric in values:
                 if metric not in reported:
-                    raise ValueError(f"expect.values.{name}: {metric!r} is not reported; there are: {', '.join(reported)}")
+                    raise ValueError(f"expect.values.{name}: {metric!r} is not reported; choose from: {', '.join(reported)}")
 
     def require_ranker(self, key: str, *names: str) -> None:
         """Raises ValueError, naming the key, where a name is no ranker's."""
         for name in names:
             if name not in self.rankers:
-                raise ValueError(f"{key}: no ranker {name!r}; there are: {', '.join(self.rankers)}")
+                raise ValueError(f"{key}: no ranker {name!r}; choose from: {', '.join(self.rankers)}")
 
     def without(self, rankers: Sequence[str]) -> tuple["RunConfig", tuple[Failure, ...]]:
         """The run as it is without some rankers, and what else has to go: rankers on their scores, evidence about them."""

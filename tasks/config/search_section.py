@@ -49,18 +49,18 @@ class Dimension(Strict):
         if self.choice is not None:
             given = [name for name in ("low", "high", "log", "whole") if getattr(self, name) not in (None, False)]
             if given:
-                raise ValueError(f"it has a choice and {given[0]}: one or the other")
+                raise ValueError(f"choice and {given[0]} exclude each other; give one")
             if any(one in self.choice[:k] for k, one in enumerate(self.choice)):
                 raise ValueError(f"choice {self.choice} has a value twice")
             return self
         if self.low is None or self.high is None:
-            raise ValueError("a range has low and high; a choice is a list of values")
+            raise ValueError("a range must have low and high; a choice must be a list of values")
         if not self.low < self.high:
-            raise ValueError(f"low {self.low:g} is not below high {self.high:g}")
+            raise ValueError(f"low {self.low:g} must be below high {self.high:g}")
         if self.log and self.low <= 0:
-            raise ValueError(f"low {self.low:g} with log: true; a logarithmic range begins above 0")
+            raise ValueError(f"low {self.low:g} with log: true; a logarithmic range must begin above 0")
         if self.whole and not (float(self.low).is_integer() and float(self.high).is_integer()):
-            raise ValueError(f"{self.low:g} to {self.high:g} with whole: true; both ends are whole numbers")
+            raise ValueError(f"{self.low:g} to {self.high:g} with whole: true; both ends must be whole numbers")
         return self
 
     @property
@@ -105,7 +105,7 @@ Space = dict[str, Dimension]
 
 def _auto(written: Any) -> Any:
     if isinstance(written, str) and written != "auto":
-        raise ValueError(f"{written!r} is no search; it is auto, or a mapping of {', '.join(Search.model_fields)}")
+        raise ValueError(f"{written!r} is not a search; write auto, or a mapping of {', '.join(Search.model_fields)}")
     return {} if written == "auto" else written
 
 
@@ -135,18 +135,20 @@ class Search(Strict):
     @model_validator(mode="after")
     def _check(self) -> "Search":
         if self.halving == 1:
-            raise ValueError("halving 1 would let every draw go on; 0 says so, and 2 or more is a share")
+            raise ValueError(
+                "halving: 1 would keep every trial; use 0 to train all trials to the end, or 2 or more to keep one in so many"
+            )
         seen: Space = {}
         for path, dimension in self.space.items():
             for parent, values in dimension.when.items():
                 if parent not in seen or seen[parent].choice is None:
                     choices = [name for name, one in seen.items() if one.choice is not None]
                     raise ValueError(
-                        f"space.{path}.when: {parent!r} is no choice that stands before it; these are: {', '.join(choices) or 'none'}"
+                        f"space.{path}.when: {parent!r} must be a choice listed before it; choose from: {', '.join(choices) or 'none'}"
                     )
                 for value in values:
                     if not seen[parent].holds(value):
-                        raise ValueError(f"space.{path}.when: {parent} is never {value!r}; it is one of {seen[parent].choice}")
+                        raise ValueError(f"space.{path}.when: {parent} is never {value!r}; choose from: {seen[parent].choice}")
             seen[path] = dimension
         if self.space:
             self.require_drawn(self.space)
@@ -156,9 +158,9 @@ class Search(Strict):
         """Raises ValueError where the sampler cannot draw from a space."""
         for path, dimension in space.items() if self.sampler == "cmaes" else ():
             if dimension.choice is not None or dimension.when:
-                raise ValueError(f"space.{path}: cmaes draws numbers, and this is a choice or depends on one; take tpe or random")
+                raise ValueError(f"space.{path}: cmaes draws numbers, and this is a choice or depends on one; use tpe or random")
         if self.sampler == "cmaes" and len(space) == 1:
-            raise ValueError("sampler: cmaes draws two parameters or more at once; take tpe or random")
+            raise ValueError("sampler: cmaes needs two or more parameters; use tpe or random")
 
     def lengths(self, whole: int) -> list[int]:
         """After how many iterations of `whole` it is asked who goes on, the last of them `whole`."""

@@ -26,7 +26,7 @@ class Strict(BaseModel):
             taken = _types(cls.model_fields[name].annotation) if name in cls.model_fields else {Any}
             inner = given.values() if isinstance(given, Mapping) else given if isinstance(given, list | tuple) else [given]
             if taken & {int, float} and not taken & {bool, Any} and any(isinstance(one, bool) for one in inner):
-                raise ValueError(f"{name}: true and false are no numbers")
+                raise ValueError(f"{name}: true and false are not numbers")
         return written
 
 

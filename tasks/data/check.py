@@ -59,7 +59,7 @@ def findings(
         where = _query_of(queries, int(np.flatnonzero(labels > VANISHING_LABEL)[0]))
         say(
             "error",
-            f"label {np.nanmax(labels):g} (query {where}): above {VANISHING_LABEL}, gains of 2^label − 1 leave nothing of those of small labels; rescale the labels or set conventions.gain: linear",
+            f"label {np.nanmax(labels):g} (query {where}): for labels above {VANISHING_LABEL}, gains of 2^label − 1 make small labels negligible; rescale the labels or set conventions.gain: linear",
         )
     single = int((sizes == 1).sum())
     if single:
@@ -75,8 +75,7 @@ def findings(
     elif all(_with_one_label(queries, values).all() for values in sources):
         say(
             "warning",
-            "no query has judged documents of two labels, and what learns from pairs learns nothing without: "
-            "give documents that count as not relevant a label of 0",
+            "within each query all judged documents have the same label, so pairwise training has no pairs; label the non-relevant documents 0",
         )
     elif flat.any():
         say(
@@ -96,7 +95,7 @@ def _relevance(queries: Queries, rules: Conventions) -> tuple[Level, str]:
     relevant, values = given >= threshold, np.unique(given)
     above, below = values[values >= threshold], values[(values < threshold) & (values > 0)]
     if not len(above):
-        binary = f"no label reaches {threshold:g}, from which binary measures (MAP, MRR, …) count as relevant"
+        binary = f"the largest label is {values[-1]:g}, but binary measures (MAP, MRR, …) count only labels of {threshold:g} or more as relevant"
         return "warning", f"{binary}; set conventions.threshold: {below[0]:g}"
     with_one = int(np.logical_or.reduceat(queries.labels >= threshold, queries.offsets[:-1]).sum())
     told = (
@@ -109,9 +108,10 @@ def _relevance(queries: Queries, rules: Conventions) -> tuple[Level, str]:
             f"{told}; that is every document, so that all rankings have the same value: set a larger conventions.threshold",
         )
     if len(above) == 1 and len(below):
+        which = f"label {_listed(below)} is" if len(below) == 1 else f"labels {_listed(below)} are"
         return (
             "warning",
-            f"{told}; that is the largest label alone: set conventions.threshold: {below[0]:g} if label {_listed(below)} is relevant too",
+            f"{told}; that is the largest label alone: set conventions.threshold: {below[0]:g} if {which} relevant too",
         )
     return "note", told
 
@@ -138,7 +138,7 @@ def shared_queries(one: Queries, other: Queries, subject: str, among: str) -> li
         Finding(
             "error",
             subject,
-            f"{number_of(len(shared), 'query')} in {among} too ({_examples(other, np.isin(other.keys, shared))})",
+            f"{number_of(len(shared), 'query')} also in {among}, so that results on them would be too good ({_examples(other, np.isin(other.keys, shared))})",
         )
     ]
 
@@ -153,7 +153,7 @@ def refuse(found: Sequence[Finding]) -> None:
 def _look_at_features(queries: Queries, say: Say) -> None:
     features = queries.features
     if queries.n_features == 0:
-        say("error", "there is no feature")
+        say("error", "there are no features")
         return
     low, high = np.fmin.reduce(features, axis=0), np.fmax.reduce(features, axis=0)
     infinite = np.isinf(low) | np.isinf(high)
@@ -183,10 +183,11 @@ def _look_at_duplicates(queries: Queries, say: Say) -> None:
             continue
         conflicting = int(in_conflict(queries, content).sum())
         first = _query_of(queries, int(again[0]))
+        duplicate = "duplicates" if len(again) == 1 else "duplicate"
         more = f"; data.clean drops {number_of(conflicting, 'document')} whose labels differ" if conflicting else ""
         say(
             "warning",
-            f"{number_of(len(again), 'document')} with another one's {what} in the same query (query {first} for one){more}",
+            f"{number_of(len(again), 'document')} {duplicate} the {what} of another document of the same query (e.g. query {first}){more}",
         )
 
 
@@ -196,7 +197,7 @@ def _look_at_ids(queries: Queries, say: Say) -> None:
         if ids is not None and len(found := [one for one in np.unique(ids).tolist() if FORMULA.match(one)]):
             say(
                 "note",
-                f"{number_of(len(found), f'{kind} id')} that a spreadsheet takes for a formula ({found[0].decode('utf-8', 'replace')[:40]!r} for one); "
+                f"{number_of(len(found), f'{kind} id')} that a spreadsheet takes for a formula (e.g. {found[0].decode('utf-8', 'replace')[:40]!r}); "
                 "ids are written into CSV files as they are: import such a column as text",
             )
 

@@ -58,9 +58,9 @@ def log_findings(log: ClickLog, sets: Sequence[Queries]) -> list[Finding]:
     except DataError as error:
         missing = log.rank not in frame.collect_schema().names()
         why = f"no column {log.rank!r} (clicks.rank)" if missing else str(error).removeprefix(f"{log.log}, ")
-        rank_fault = ("note" if missing else "warning", f"{why}: how clicks depend on the position cannot be told")
+        rank_fault = ("note" if missing else "warning", f"{why}: position bias cannot be estimated")
     if not frame.head(1).collect().height:
-        return [Finding("error", log.log.name, "there is no row in it")]
+        return [Finding("error", log.log.name, "it has no rows")]
     columns = frame.collect_schema().names()
     frame, nameless = results_in(log, frame, page)
     shown, sessions = shown_results(log, frame, page), _sessions(log, frame, page)
@@ -117,13 +117,15 @@ def _pages(log: ClickLog, sessions: pl.DataFrame, ranked: bool) -> Iterator[Said
     rows, results, pages = (_total(sessions, name) for name in ("rows", "results", "pages"))
     crowded, shared = (_total(sessions, name) for name in ("crowded", "shared"))
     if rows > results:
-        repeats = number_of(rows - results, "row")
-        yield "warning", f"{repeats} of {rows:,} repeat a document of their page: it was shown once, where it first stood"
+        yield (
+            "warning",
+            f"{rows - results:,} of {number_of(rows, 'row')} repeat a document on the same page; only the first is counted",
+        )
     if not _total(sessions, "clicks"):
         yield "warning", f"no result is clicked: every label is 0 (clicks.click names the column {log.click!r})"
     if ranked and crowded:
         way = (
-            "is the rank that of the page?"
+            "check that clicks.rank is the rank on the page, not in the whole list"
             if log.interaction or is_ubi(log.log)
             else "a session that asks a query twice needs clicks.interaction"
         )
@@ -131,7 +133,7 @@ def _pages(log: ClickLog, sessions: pl.DataFrame, ranked: bool) -> Iterator[Said
     if shared:
         yield (
             "note",
-            f"{number_of(shared, 'page')} of {pages:,} where several results are the last click: each of them counts as it",
+            f"on {shared:,} of {number_of(pages, 'page')} several results share the last click; each counts as the last",
         )
 
 
@@ -141,7 +143,7 @@ def _unread(log: ClickLog, columns: Sequence[str]) -> Iterator[Said]:
     if log.interaction is None and name in {*columns} - read and not is_ubi(log.log):
         yield (
             "warning",
-            f"its column {name!r} is not read: pages are told apart by session and query alone (clicks.interaction: {name} reads it)",
+            f"column {name!r} is ignored: a page is identified by session and query only (clicks.interaction: {name} reads it)",
         )
 
 
@@ -160,7 +162,7 @@ def _bots(sessions: pl.DataFrame) -> Iterator[Said]:
 
 
 def _positions(log: ClickLog, shown: pl.DataFrame) -> Iterator[Said]:
-    """Clicks by rank, and whether they can be told from what was shown there."""
+    """Clicks by rank, and whether position bias can be separated from relevance."""
     by_rank = shown.group_by("rank").agg(pl.col("impressions", "all").sum()).sort("rank")
     rates = [f"{rank}: {clicks / times:.1%}" for rank, times, clicks in by_rank.head(RANKS_TOLD).rows()]
     yield "note", f"clicks by rank, {', '.join(rates)}{' …' if by_rank.height > RANKS_TOLD else ''}"
@@ -176,12 +178,12 @@ def _positions(log: ClickLog, shown: pl.DataFrame) -> Iterator[Said]:
             rest = f", not with {ranks_in_words(apart)}" if len(apart) else ""
             yield (
                 "note",
-                f"{movers}: the position's part can be told from the document's ({ranks_in_words(tied)}{rest}; {clicks} clicks)",
+                f"{movers}: position bias can be separated from relevance at {ranks_in_words(tied)}{rest} ({clicks} clicks)",
             )
         else:
             yield (
                 "warning",
-                f"{movers}: the position's part cannot be told from the document's ({clicks} clicks), labels keep it and debias has nothing to go by",
+                f"{movers}: position bias cannot be separated from relevance ({clicks} clicks): click labels stay biased, and debias has no effect",
             )
 
 

@@ -47,15 +47,15 @@ def open_log(log: ClickLog, ranks: bool = False, unplaced: bool = False) -> tupl
         if column not in columns:
             near = difflib.get_close_matches(column, columns.names(), n=2)
             raise DataError(
-                f"{log.log}: no column {column!r}; {'did you mean ' + ' or '.join(near) + '?' if near else 'there are: ' + ', '.join(columns.names())}"
+                f"{log.log}: no column {column!r}; {'did you mean ' + ' or '.join(near) + '?' if near else 'choose from: ' + ', '.join(columns.names())}"
             )
         if columns[column].is_nested() or columns[column] == pl.Binary:
-            raise DataError(f"{log.log}: column {column!r} holds {columns[column]}: a log holds texts and numbers")
+            raise DataError(f"{log.log}: column {column!r} holds {columns[column]}: a log must hold texts and numbers")
     names = {name: id_in(name, columns[name]) for name in (log.query, log.document, *([interaction] if interaction else []))}
     nameless = names[log.query].is_null() | names[log.document].is_null()
     if columns[log.session].is_float() or columns[log.session].is_decimal():
         frame = frame.with_columns(id_in(log.session, columns[log.session]))
-    require_form(log, frame, log.session, r"(?s).", "every row names its session", empty=False)
+    require_form(log, frame, log.session, r"(?s).", "every row must name its session", empty=False)
     order = pl.col(log.click)
     if columns[log.click].is_float():
         order = order.fill_nan(None)
@@ -70,7 +70,7 @@ def open_log(log: ClickLog, ranks: bool = False, unplaced: bool = False) -> tupl
             frame.select(order.alias(log.click)),
             log.click,
             r"^(\s*[0-9]{1,18}\s*(,\s*[0-9]{1,18}\s*)*)?$",
-            "the order of the clicks on a result, such as 2 or 1,3, or nothing",
+            "must be the order of the clicks on a result, such as 2 or 1,3, or empty",
         )
         order = order.fill_null("").str.split(",").list.eval(pl.element().str.strip_chars().cast(pl.Int64, strict=False)).list.max()
     rank = pl.lit(1)
@@ -78,7 +78,12 @@ def open_log(log: ClickLog, ranks: bool = False, unplaced: bool = False) -> tupl
         rank = place_in(frame, log.rank)
         rank = rank if unplaced else pl.when(nameless).then(pl.lit("1")).otherwise(rank)  # such a row shows nothing at any
         require_form(
-            log, frame.select(rank.alias(log.rank)), log.rank, PLACE, "the place a result was shown at, 1 to 999999", empty=unplaced
+            log,
+            frame.select(rank.alias(log.rank)),
+            log.rank,
+            PLACE,
+            "must be the rank a result was shown at, 1 to 999999",
+            empty=unplaced,
         )
         rank = rank.cast(pl.Int64, strict=not unplaced)
     return frame.with_columns(order.fill_null(0).alias("_order"), rank.alias("_rank"), **names), page
@@ -117,7 +122,7 @@ def _require_orders(log: ClickLog, values: pl.LazyFrame) -> None:
         .head(1)
     )
     for row, number in wrong.collect(engine="streaming").iter_rows():
-        raise DataError(f"{_place(log, row)}: {log.click} {number:g}: the order of a click, 1 and up, or 0 for none")
+        raise DataError(f"{_place(log, row)}: {log.click} {number:g}: must be the order of a click, 1 or more, or 0 for none")
 
 
 def require_form(log: ClickLog, frame: pl.LazyFrame, column: str, pattern: str, rule: str, empty: bool = True) -> None:

@@ -51,13 +51,14 @@ class Compared:
 
     @property
     def near(self) -> list[str]:
-        """Models that are not told apart from the winner."""
+        """Models that do not differ significantly from the winner."""
         return [one.name for one in self.models[1:] if not one.worse]
 
     def sentence(self) -> str:
-        """Who won, and who is not told apart from the winner."""
-        apart = f"; {', '.join(self.near)} cannot be told apart from it on these sessions" if self.near else ""
-        return f"{self.winner} foretells clicks best: {self.models[0].likelihood:.5f} nats a result, perplexity {self.models[0].perplexity:.4f}{apart}"
+        """Who won, and who does not differ significantly from the winner."""
+        do = "does" if len(self.near) == 1 else "do"
+        apart = f"; {', '.join(self.near)} {do} not differ significantly from it on these sessions" if self.near else ""
+        return f"{self.winner} predicts clicks best: log-likelihood {self.models[0].likelihood:.5f} per result, perplexity {self.models[0].perplexity:.4f}{apart}"
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,10 @@ class Fitted:
         told = (", " if self.errors else " ").join(each[:RANKS_TOLD])
         more = " …" if len(self.looks) > RANKS_TOLD else ""
         unsure = max(self.errors[:RANKS_TOLD], default=0.0) > UNSURE
-        doubt = " (few documents have changed places, and these, with all that is made of them, are hardly known)" if unsure else ""
-        return f"{self.name}, looks at ranks 1, 2, …: {told}{more}{doubt}; documents drawn to their query's mean as by {self.prior:.1f} looks"
+        doubt = (
+            " (few documents changed rank, so these values and everything derived from them are very uncertain)" if unsure else ""
+        )
+        return f"{self.name}, examination probability at ranks 1, 2, …: {told}{more}{doubt}; attractiveness is shrunk to the query's mean (prior worth {self.prior:.1f} examinations)"
 
 
 def compare_models(read: LogPages, prior: float | None, share: float, seed: int) -> Compared:
@@ -147,8 +150,8 @@ def position_notes(pages: Pages) -> list[str]:
     if not len(apart):
         return []
     return [
-        f"{ranks_in_words(apart)} not tied to the others by documents clicked at one and shown at the other: {' and '.join(NEED_TIES)} take how "
-        "often they are looked at from clicks over impressions"
+        f"no document links {ranks_in_words(apart)} to the other ranks (clicked at one, shown at the other); there, {' and '.join(NEED_TIES)} use the "
+        "click-through rate as examination probability"
     ]
 
 

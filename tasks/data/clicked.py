@@ -51,7 +51,9 @@ def clicked(fold: Fold, index: int, section: ClickedPages, rules: ltr.Convention
 def _made(train: Queries, seed: int, section: ClickedPages, rules: ltr.Conventions) -> tuple[Queries, str]:
     drawn = some_with_pairs(train, section.share, seed)
     if not len(drawn):
-        raise DataError("data.clicked_pages: no training query has documents of two labels for the first ranker to learn from")
+        raise DataError(
+            "data.clicked_pages: no training query has documents with different labels, so the first ranker cannot learn"
+        )
     try:
         first = ltr.RankSVM(conventions=rules).fit(select(train, drawn))
     except ValueError as error:

@@ -131,15 +131,15 @@ def _looks(log: ClickLog, shown: pl.DataFrame, clicks: str) -> _Looks:
     except ValueError as error:
         raise DataError(f"{log.log}: {error}; a label with debias needs a log that shows documents at several ranks") from None
     found = " ".join("–" if np.isnan(t) else f"{t:.2f}" for t in theta[:10])
-    notes = [f"looks at ranks 1, 2, … ({clicks} clicks): {found}"]
+    notes = [f"examination probability at ranks 1, 2, … ({clicks} clicks): {found}"]
     group = ties(document, rank, clicked)[rank - 1]
     for rows, said in (
         (
             group > 0,
-            "drew clicks, but are not tied to the others (by a chain of documents clicked there and shown elsewhere): their looks, which "
-            "would come out as 0, are taken from clicks over impressions, and {} shown nowhere else without a label otherwise",
+            "had clicks but share no documents with other ranks, so their examination probability is taken to be the click-through rate; "
+            "without it, {} shown only there would get no label",
         ),
-        (group < 0, "drew no click that counts: nobody is taken to look there, and {} shown nowhere else without a label"),
+        (group < 0, "had no counted click: examination is taken to be 0, and {} shown only there without a label"),
     ):
         if rows.any():
             only = number_of(np.setdiff1d(document[rows], document[~rows]).size, "document")
@@ -184,7 +184,9 @@ def attach(queries: Queries, table: pl.DataFrame, name: str = "click", label: st
     joined = judged.join(table, on=["query", "document"], how="left", maintain_order="left")
     clicks = joined["rate"].fill_null(float("nan")).to_numpy().copy()
     if not table.height:
-        raise DataError(f"{label}: the click label {name!r}: no document of the log was shown as often as min_impressions asks")
+        raise DataError(
+            f"{label}: the click label {name!r}: no document of the log has as many impressions as min_impressions requires"
+        )
     if np.isnan(clicks).all():
         ours, theirs = (
             ", ".join(f"{q}/{d}" for q, d in side.select("query", "document").head(3).rows()) for side in (judged, table)

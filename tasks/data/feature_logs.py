@@ -53,7 +53,7 @@ def read_feature_logs(paths: Sequence[Path]) -> pl.DataFrame:
     if len(twice):
         query, document, _ = rows[twice[0]]
         raise DataError(
-            f"{lines[twice[0]]}: query {query[:40]!r}, document {document[:40]!r}: it was logged before; each has one line of features"
+            f"{lines[twice[0]]}: query {query[:40]!r}, document {document[:40]!r}: it was logged before; each pair must have one line of features"
         )
     return table
 
@@ -71,13 +71,13 @@ def _of_answer(where: str, line: Json, stem: str) -> Iterator[Row]:
             yield asked or echoed or stem, *_of_solr(where, document)
     else:
         shown = json.dumps(line)[:60]
-        raise DataError(f"{where}: {shown}: an answer has hits.hits (Elasticsearch, OpenSearch) or response.docs (Solr)")
+        raise DataError(f"{where}: {shown}: an answer must have hits.hits (Elasticsearch, OpenSearch) or response.docs (Solr)")
 
 
 def _of_hit(where: str, hit: Any) -> tuple[str, dict[str, float | None]]:
     document = text_of(hit.get("_id")) if isinstance(hit, dict) else ""
     if not document:
-        raise DataError(f"{where}: {json.dumps(hit)[:60]}: a hit has an _id")
+        raise DataError(f"{where}: {json.dumps(hit)[:60]}: a hit must have an _id")
     logged = object_at(hit, "fields").get("_ltrlog")
     if not isinstance(logged, list):
         raise DataError(f"{where}: document {document[:40]!r}: no fields._ltrlog: ask for ext.ltr_log in the search")
@@ -86,12 +86,12 @@ def _of_hit(where: str, hit: Any) -> tuple[str, dict[str, float | None]]:
         lists = list(log.values()) if isinstance(log, dict) else [log]
         if wrong := [entries for entries in lists if not isinstance(entries, list)]:
             raise DataError(
-                f"{where}: document {document[:40]!r}: {json.dumps(wrong[0])[:60]}: a log is a list of names and values"
+                f"{where}: document {document[:40]!r}: {json.dumps(wrong[0])[:60]}: a log must be a list of names and values"
             )
         for entry in [one for entries in lists for one in entries]:
             name = text_of(entry.get("name")) if isinstance(entry, dict) else ""
             if not name or name in features:
-                why = f"feature {name!r} is logged twice" if name else "an entry of the log has a name"
+                why = f"feature {name!r} is logged twice" if name else "an entry of the log must have a name"
                 raise DataError(f"{where}: document {document[:40]!r}: {json.dumps(entry)[:60]}: {why}")
             features[name] = _number(where, document, name, entry.get("value"))
     return document, features
@@ -101,7 +101,7 @@ def _of_solr(where: str, document: Any) -> tuple[str, dict[str, float | None]]:
     own = document if isinstance(document, dict) else {}
     name = next((text for key in ("id", "docid", "document") if (text := text_of(own.get(key)))), "")
     if not name:
-        raise DataError(f"{where}: {json.dumps(document)[:60]}: a document has an id (ask for fl=id,[features])")
+        raise DataError(f"{where}: {json.dumps(document)[:60]}: a document must have an id (ask for fl=id,[features])")
     logged = own.get("[features]", own.get("features"))
     if not isinstance(logged, str):
         raise DataError(f"{where}: document {name[:40]!r}: no [features]: ask for fl=id,[features]")
@@ -109,7 +109,7 @@ def _of_solr(where: str, document: Any) -> tuple[str, dict[str, float | None]]:
     for part in filter(None, re.split(r"[,;]", logged)):
         feature, separator, value = (piece.strip() for piece in part.rpartition("=" if "=" in part else ":"))
         if not separator or feature in features:
-            why = "each feature once" if feature in features else "features are written name=value,name=value"
+            why = "each feature once" if feature in features else "features must be written name=value,name=value"
             raise DataError(f"{where}: document {name[:40]!r}: [features] {part[:40]!r}: {why}")
         features[feature] = _number(where, name, feature, value)
     return name, features
@@ -123,5 +123,5 @@ def _number(where: str, document: str, name: str, value: Any) -> float | None:
         return plain_number(value)
     except ValueError:
         raise DataError(
-            f"{where}: document {document[:40]!r}: {name} {json.dumps(value)[:40]}: a feature is a finite number"
+            f"{where}: document {document[:40]!r}: {name} {json.dumps(value)[:40]}: a feature must be a finite number"
         ) from None

@@ -108,7 +108,7 @@ def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> Ingested:
     _refuse_shared(paths, parts)
     nameless = [path.name for path, part in zip(paths, parts, strict=True) if part.documents is None]
     if 0 < len(nameless) < len(parts):
-        notes.append(f"the documents of {', '.join(nameless)} have no id, so those of the other files lose theirs")
+        notes.append(f"{', '.join(nameless)} has no document ids, so ids are dropped for all files")
     try:
         joined = concatenate(parts) if len(parts) > 1 else parts[0]
     except ValueError as error:
@@ -131,7 +131,7 @@ def with_categories(data: Data, paths: Sequence[Path]) -> Data:
     found = {name: categories_in(files, name) for name in open_ones}
     for name, own in found.items():
         if len(own) > LARGEST_WHOLE:
-            raise DataError(f"data.categorical: {name!r} has {len(own):,} categories; at most {LARGEST_WHOLE:,} can be told apart")
+            raise DataError(f"data.categorical: {name!r} has {len(own):,} categories; at most {LARGEST_WHOLE:,} are supported")
     return data.model_copy(update={"categories": {**data.categories, **found}}) if found else data
 
 
@@ -149,8 +149,8 @@ def _of_one_order(paths: Sequence[Path], parts: Sequence[Queries]) -> list[Queri
         ):
             if missing:
                 raise DataError(
-                    f"{lacking}: no column {missing[0]!r}, which {other} has ({number_of(len(missing), 'such column')}); tables of one data set "
-                    "have the same features"
+                    f"{lacking}: no column {missing[0]!r}, which {other} has ({number_of(len(missing), 'such column')}); all tables of a data set "
+                    "must have the same features"
                 )
     return [in_order(part, names) for part in parts]
 
@@ -166,7 +166,9 @@ def _refuse_shared(paths: Sequence[Path], parts: Sequence[Queries]) -> None:
     earlier = int(np.flatnonzero(keys == keys[later])[0])
     file = np.repeat(np.arange(len(parts)), [part.n_queries for part in parts])
     query = np.concatenate([part.ids for part in parts if part.ids is not None])[later].decode("utf-8", "backslashreplace")
-    raise DataError(f"{paths[file[later]]}: query {query!r} is in {paths[file[earlier]]} too; the rows of a query are in one file")
+    raise DataError(
+        f"{paths[file[later]]}: query {query!r} is also in {paths[file[earlier]]}; all rows of a query must be in one file"
+    )
 
 
 def _unread(path: Path) -> list[Path]:
@@ -250,7 +252,7 @@ def _named(path: Path, features: NDArray[np.float32], data: Data) -> tuple[NDArr
         raise DataError(f"{path}: feature {wide - 1 + data.first_feature}, and data.names {data.names} names {len(names)} features")
     if wide == len(names):
         return features, names, ()
-    note = f"features end at {wide - 1 + data.first_feature}; the last {len(names) - wide} of {data.names} are 0"
+    note = f"no line has a feature above {wide - 1 + data.first_feature}; the last {len(names) - wide} names of {data.names} are features that are always 0"
     return np.pad(features, ((0, 0), (0, len(names) - wide))), names, (note,)
 
 
@@ -280,7 +282,7 @@ def _require_column(path: Path, columns: Sequence[str], column: str) -> None:
         there = (
             f"did you mean {' or '.join(near)}?"
             if near
-            else f"there are: {', '.join(columns[:8])}{' …' if len(columns) > 8 else ''}"
+            else f"choose from: {', '.join(columns[:8])}{' …' if len(columns) > 8 else ''}"
         )
         raise DataError(
             f"{path}: no column {column!r}; {there} (data.query, data.label, data.document, "
@@ -318,7 +320,7 @@ def _of_table(path: Path, data: Data) -> Rows:
     for name in names:
         if name in _ROW_NUMBERS or (name == "index" and _counts(frame[name])):
             raise DataError(
-                f"{path}: a column is named {name!r}, as data frames name their row numbers, which are no feature: write the file with index=False, or "
+                f"{path}: a column is named {name!r}, as data frames name their row numbers, which are not a feature: write the file with index=False, or "
                 f"leave the column out by data.ignore: [{name!r}]"
             )
     labels = _labels(path, frame, data.label, data)
@@ -385,7 +387,7 @@ def _attribute(path: Path, frame: pl.DataFrame, name: str, data: Data) -> pl.Ser
     column = frame[name]
     if column.dtype.is_nested() or column.dtype == pl.Binary:
         raise DataError(
-            f"{path}: column {name!r} holds {column.dtype}: an attribute (data.attributes) is a text, a number or a date"
+            f"{path}: column {name!r} holds {column.dtype}: an attribute (data.attributes) must be a text, a number or a date"
         )
     values = id_texts(path, column).str.strip_chars().fill_null("")
     said = pl.DataFrame({"query": id_texts(path, frame[data.query]), "value": values}).unique(maintain_order=True)
@@ -393,7 +395,7 @@ def _attribute(path: Path, frame: pl.DataFrame, name: str, data: Data) -> pl.Ser
     if conflicting.height:
         first, other = conflicting.filter(pl.col("query") == conflicting["query"][0])["value"][:2]
         raise DataError(
-            f"{path}: query {conflicting['query'][0]}: {name} {first[:40]!r} and {other[:40]!r}: all rows of a query name one value of an attribute (data.attributes)"
+            f"{path}: query {conflicting['query'][0]}: {name} {first[:40]!r} and {other[:40]!r}: all rows of a query must have the same value of an attribute (data.attributes)"
         )
     return values
 
@@ -403,10 +405,10 @@ def _labels(path: Path, frame: pl.DataFrame, name: str, data: Data) -> NDArray[n
     labels = numbers(path, frame, name, data) + 0.0  # -0 is 0
     wrong = np.flatnonzero((labels < 0) | np.isinf(labels))
     if len(wrong):
-        raise DataError(f"{path}, row {wrong[0] + 1}: {name} {labels[wrong[0]]:g}: a label is a finite number, 0 or more")
+        raise DataError(f"{path}, row {wrong[0] + 1}: {name} {labels[wrong[0]]:g}: a label must be a finite number, 0 or more")
     if name == CLICK and name in data.sources and (more := np.flatnonzero(labels > 1)).size:
         raise DataError(
-            f"{path}, row {more[0] + 1}: {name} {labels[more[0]]:g}: a click label is a share from 0 to 1 (1 clicked, 0 not); counts go by "
+            f"{path}, row {more[0] + 1}: {name} {labels[more[0]]:g}: a click label must be a share from 0 to 1 (1 clicked, 0 not); counts go by "
             "another name"
         )
     return labels
@@ -416,7 +418,7 @@ def _ids(path: Path, frame: pl.DataFrame, name: str) -> NDArray[np.bytes_]:
     column = id_texts(path, frame[name])
     empty = column.is_null() | (column == "")
     if empty.any():
-        raise DataError(f"{path}, row {empty.arg_true()[0] + 1}: column {name!r} is empty: every row names its {name}")
+        raise DataError(f"{path}, row {empty.arg_true()[0] + 1}: column {name!r} is empty: every row must name its {name}")
     broken = column.str.contains("\0", literal=True)
     if broken.any():
         raise DataError(f"{path}, row {broken.arg_true()[0] + 1}: column {name!r} has the character 0 in an id")
@@ -466,7 +468,9 @@ def _weights(weights: NDArray[np.float64], offsets: NDArray[np.int64], ids: NDAr
     wrong = np.flatnonzero(~((weights == firsts) & is_weight(weights)))
     if len(wrong):
         query = ids[wrong[0]].decode("utf-8", "backslashreplace")
-        raise DataError(f"query {query}: weight {weights[wrong[0]]:g}: all rows of a query name one weight, a number {WEIGHTS}")
+        raise DataError(
+            f"query {query}: weight {weights[wrong[0]]:g}: all rows of a query must have the same weight, a number {WEIGHTS}"
+        )
     return weights[offsets[:-1]]
 
 

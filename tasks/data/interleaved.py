@@ -37,7 +37,7 @@ class Comparison:
     level: float = 0.95
 
     def sentences(self) -> list[str]:
-        """Each two rankers in words; of several, those that Holm's correction leaves apart are told apart."""
+        """Each two rankers in words; of several, those that differ after Holm's correction differ significantly."""
         said = []
         for duel in self.duels:
             first, second = self.rankers[duel.first], self.rankers[duel.second]
@@ -45,7 +45,7 @@ class Comparison:
                 better, worse = (first, second) if duel.low > 0 else (second, first)
                 said.append(f"{better} is preferred to {worse}")
             else:
-                said.append(f"{first} and {second} cannot be told apart on these pages")
+                said.append(f"{first} and {second} do not differ significantly on these pages")
         return said
 
 
@@ -67,19 +67,21 @@ def analyse(log: ClickLog, team: str, method: str, level: float) -> Comparison:
     by_length = [LENGTH_OF + name.removeprefix(RANK_OF) for name in by_rank] if method == "probabilistic" else []
     if lacking := [name for name in by_length if name not in columns]:
         if len(lacking) < len(by_length):
-            raise DataError(f"{log.log}: no column {lacking[0]!r}, how long the list was, as of the other rankers")
+            raise DataError(f"{log.log}: no column {lacking[0]!r} (documents in the list), which the other rankers have")
         by_length = []
     if method == "team-draft" and team not in columns:
         raise DataError(
-            f"{log.log}: no column {team!r} that names the ranker of each result (--team COLUMN); there are: {', '.join(columns)}"
+            f"{log.log}: no column {team!r} (it must name the ranker of each result; --team COLUMN names another); choose from: {', '.join(columns)}"
         )
     if method != "team-draft" and len(by_rank) < 2:
         raise DataError(
             f"{log.log}: {method} needs where each ranker had a result: columns {RANK_OF}A and {RANK_OF}B, of at least two rankers"
         )
     with reading(log.log):
-        frame = _with_places(log, frame, by_rank, "where the ranker had the result, 1 to 999999, or nothing")
-        frame = _with_places(log, frame, by_length, "how many documents the ranker's list had, 1 to 999999", empty=False)
+        frame = _with_places(log, frame, by_rank, "must be the rank of the result in the ranker's list, 1 to 999999, or empty")
+        frame = _with_places(
+            log, frame, by_length, "must be the number of documents in the ranker's list, 1 to 999999", empty=False
+        )
         results = (
             frame.sort("_rank", nulls_last=True)
             .group_by([*page, log.document])
@@ -105,14 +107,14 @@ def analyse(log: ClickLog, team: str, method: str, level: float) -> Comparison:
     results = plausible(results, notes).sort("page", "rank", "document")
     n_pages = results["page"].n_unique()
     if n_pages < 2:
-        raise DataError(f"{log.log}: {number_of(n_pages, 'page')} to compare rankers on")
+        raise DataError(f"{log.log}: {number_of(n_pages, 'page')} to compare rankers on; two or more are needed")
     rankers = (
         sorted(results["team"].drop_nulls().unique())
         if method == "team-draft"
         else [name.removeprefix(RANK_OF) for name in by_rank]
     )
     if len(rankers) < 2:
-        raise DataError(f"{log.log}: column {team!r} names {number_of(len(rankers), 'ranker')}; two or more are compared")
+        raise DataError(f"{log.log}: column {team!r} names {number_of(len(rankers), 'ranker')}; two or more are needed")
     teams = {name: k for k, name in enumerate(rankers)}
     sessions = Sessions(
         (results["page"].rank("dense").cast(pl.Int64) - 1).to_numpy(),
@@ -124,8 +126,8 @@ def analyse(log: ClickLog, team: str, method: str, level: float) -> Comparison:
     )
     if method == "probabilistic" and not lengths and (sessions.rank == 0).any():
         notes.append(
-            "some results are in one ranker's list only: probabilistic pages prefer the longer list, where lists are short; columns "
-            f"{LENGTH_OF}{rankers[0]}, … with how many documents each had put that right"
+            "some results are in one ranker's list only: probabilistic pages prefer the longer list, where lists are short; add columns "
+            f"{LENGTH_OF}{rankers[0]}, … (documents in each list) to correct this"
         )
     whose = results.group_by("page", maintain_order=True).agg(pl.col("session").first())["session"].rank("dense").to_numpy()
     if len(set(whose)) < n_pages:

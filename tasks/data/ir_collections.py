@@ -56,7 +56,7 @@ def _lines(written: str, name: str, what: str) -> Iterator[str]:
     except KeyError:
         near = difflib.get_close_matches(name, list(package.registry), 3)
         hint = f"; did you mean {', '.join(near)}?" if near else ""
-        raise DataError(f"{written}: ir_datasets knows no collection {name!r}{hint}") from None
+        raise DataError(f"{written}: ir_datasets has no collection {name!r}{hint}") from None
     if not getattr(collection, f"has_{what}")():
         raise DataError(f"{written}: this collection has no {what}")
     refused: list[str] = []

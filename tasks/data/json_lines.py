@@ -38,7 +38,7 @@ def objects(path: Path) -> Iterator[tuple[int, Json]]:
                 raise _no_object(path, number, line, str(error.msg)) from None
             for one in value if isinstance(value, list) else [value]:
                 if not isinstance(one, dict):
-                    raise _no_object(path, number, line, "a line is an object, {…}")
+                    raise _no_object(path, number, line, "a line must be an object, {…}")
                 found = True
                 if not (len(one) == 1 and set(one) <= _ACTIONS):
                     source = one.get("_source")
@@ -55,7 +55,7 @@ def _whole(path: Path, number: int, line: str, error: json.JSONDecodeError) -> I
         raise _no_object(path, number, line, error.msg) from None
     for one in value if isinstance(value, list) else [value]:
         if not isinstance(one, dict):
-            raise DataError(f"{path}: {json.dumps(one)[:40]}: an object, {{…}}, is expected")
+            raise DataError(f"{path}: {json.dumps(one)[:40]}: must be an object, {{…}}")
         yield 1, one
 
 
@@ -69,7 +69,7 @@ def read_json_file(path: Path) -> Any:
     try:
         return _value(path.read_text(encoding="utf-8-sig", errors="backslashreplace"))
     except json.JSONDecodeError as error:
-        raise DataError(f"{path}, line {error.lineno}: no JSON: {error.msg}") from None
+        raise DataError(f"{path}, line {error.lineno}: not JSON: {error.msg}") from None
 
 
 def _value(text: str) -> Any:
@@ -80,7 +80,7 @@ def _value(text: str) -> Any:
             json.dumps(value, ensure_ascii=False).encode()
         return value
     except UnicodeEncodeError:
-        raise json.JSONDecodeError("a half of a surrogate pair is no character", text, text.lower().find("\\ud")) from None
+        raise json.JSONDecodeError("half of a surrogate pair is not a character", text, text.lower().find("\\ud")) from None
     except json.JSONDecodeError:
         raise
     except _GivenTwiceError as error:
@@ -104,7 +104,7 @@ def _object(pairs: list[tuple[str, Any]]) -> Json:
 
 
 def _no_object(path: Path, number: int, line: str, why: str) -> DataError:
-    return DataError(f"{path}, line {number}: {line.strip()[:60]!r}: no JSON object: {why}")
+    return DataError(f"{path}, line {number}: {line.strip()[:60]!r}: not a JSON object: {why}")
 
 
 def text_of(value: Any) -> str:

@@ -65,7 +65,7 @@ def read_judgments(paths: Sequence[Path]) -> tuple[pl.DataFrame, list[str]]:
     if twice.height:
         query, document = twice.row(0)[:2]
         raise DataError(
-            f"{', '.join(map(str, paths))}: query {query!r}, document {document!r}: it is judged in two places; each has one judgment"
+            f"{', '.join(map(str, paths))}: query {query!r}, document {document!r}: it is judged in two places; each pair must have one judgment"
         )
     return joined, notes
 
@@ -116,7 +116,7 @@ def _table(path: Path, rows: Iterator[Row]) -> tuple[pl.DataFrame, list[str]]:
         where = f"{path}, line {line}" if line else str(path)
         for what, value in (("query", query), ("document id", document)):
             if not value:
-                raise DataError(f"{where}: the {what} is empty: a judgment names its query and its document")
+                raise DataError(f"{where}: the {what} is empty: a judgment must name its query and its document")
         if not rating:
             unrated += 1
             continue
@@ -126,12 +126,12 @@ def _table(path: Path, rows: Iterator[Row]) -> tuple[pl.DataFrame, list[str]]:
             label = -1.0
         if label < 0:
             raise DataError(
-                f"{where}: query {query[:40]!r}, document {document[:40]!r}: rating {rating[:40]!r}: a rating is a number, 0 or more"
+                f"{where}: query {query[:40]!r}, document {document[:40]!r}: rating {rating[:40]!r}: a rating must be a number, 0 or more"
             )
         before = seen.setdefault((query, document), label)
         if before != label:
             raise DataError(
-                f"{where}: query {query[:40]!r}, document {document[:40]!r}: rated {label:g} here and {before:g} before; each has one rating"
+                f"{where}: query {query[:40]!r}, document {document[:40]!r}: rated {label:g} here and {before:g} above; each pair must have one rating"
             )
         repeated += 1
     if not seen:
@@ -155,11 +155,11 @@ def _of_workbench(path: Path) -> Iterator[Row]:
     for number, one in enumerate(queries):
         ratings = one.get("ratings") if isinstance(one, dict) else None
         if not isinstance(ratings, list):
-            raise DataError(f"{path}: judgmentRatings[{number}]: {_shown(one)}: it has a query and ratings")
+            raise DataError(f"{path}: judgmentRatings[{number}]: {_shown(one)}: it must have a query and ratings")
         for place, rating in enumerate(ratings):
             if not isinstance(rating, dict) or not {"docId", "rating"} <= set(rating):
                 raise DataError(
-                    f"{path}: judgmentRatings[{number}].ratings[{place}]: {_shown(rating)}: it has a docId and a rating"
+                    f"{path}: judgmentRatings[{number}].ratings[{place}]: {_shown(rating)}: it must have a docId and a rating"
                 )
             yield 0, text_of(one.get("query")), text_of(rating["docId"]), _rating(rating["rating"])
 
@@ -200,7 +200,7 @@ def _of_quepid(path: Path) -> Iterator[Row]:
             if any("\n" in field for field in fields):
                 raise DataError(f"{path}, line {lines.line_num}: a quoted field begins on a line above and ends here")
             if len(fields) != len(header):
-                raise DataError(f"{path}, line {lines.line_num}: {number_of(len(fields), 'field')}; the header names {len(header)}")
+                raise DataError(f"{path}, line {lines.line_num}: {number_of(len(fields), 'field')}; the header has {len(header)}")
             query, document, rating = (fields[k].strip() for k in places)
             yield lines.line_num, query, document, rating
 
@@ -210,7 +210,9 @@ def _strictly(path: Path, lines: Any) -> Iterator[list[str]]:
     try:
         yield from lines
     except csv.Error as error:
-        raise DataError(f"{path}, line {lines.line_num}: {error}: quotes are around a whole field, and doubled within") from None
+        raise DataError(
+            f"{path}, line {lines.line_num}: {error}: quotes must enclose a whole field, and be doubled within it"
+        ) from None
 
 
 def _of_hello_ltr(path: Path) -> Iterator[Row]:
@@ -223,9 +225,9 @@ def _of_hello_ltr(path: Path) -> Iterator[Row]:
             elif line.strip() and not line.lstrip().startswith("#"):
                 graded = _GRADED.match(line.strip())
                 if graded is None:
-                    raise DataError(f"{path}, line {number}: {line.strip()[:60]!r}: a judgment is 'GRADE qid:N # DOCUMENT'")
+                    raise DataError(f"{path}, line {number}: {line.strip()[:60]!r}: a judgment must be 'GRADE qid:N # DOCUMENT'")
                 if graded[2] not in texts:
                     raise DataError(
-                        f"{path}, line {number}: {line.strip()[:60]!r}: no line '# qid:{graded[2]}: TEXT' above says what was asked"
+                        f"{path}, line {number}: {line.strip()[:60]!r}: missing header line '# qid:{graded[2]}: TEXT' above"
                     )
                 yield number, texts[graded[2]], graded[3], graded[1]

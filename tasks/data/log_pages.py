@@ -78,7 +78,11 @@ def log_pages(log: ClickLog) -> LogPages:
     pages = results.group_by(keys).agg(pl.col("document", "rank", "clicked").sort_by("rank")).sort(keys)
     crowded = pages["rank"].list.n_unique() < pages["rank"].list.len()
     if crowded.any():
-        way = "is the rank that of the page?" if len(page) > 2 else "a session that asks a query twice needs clicks.interaction"
+        way = (
+            "check that clicks.rank is the rank on the page, not in the whole list"
+            if len(page) > 2
+            else "a session that asks a query twice needs clicks.interaction"
+        )
         notes.append(
             f"{number_of(int(crowded.sum()), 'page')} of {pages.height:,} with several documents at one rank left out: {way}"
         )
@@ -105,7 +109,7 @@ def _shown(results: pl.DataFrame, notes: list[str]) -> pl.DataFrame:
     """Results that were shown, each once a page, at ranks that a page has."""
     repeated = int(results["rows"].sum()) - results.height
     if repeated:
-        notes.append(f"{number_of(repeated, 'row')} that repeat a document of their page: it was shown once, where it first stood")
+        notes.append(f"{number_of(repeated, 'row')} that repeat a document on the same page left out; only the first is counted")
     nameless = pl.col("document").is_null() | (pl.col("query") == "")
     placeless = pl.col("rank").is_null()
     for rule, text in (

@@ -58,7 +58,7 @@ def read_scores(path: Path) -> pl.DataFrame:
             table = read_table(located(path))
         for column in ("query", "document", "score"):
             if column not in table.columns:
-                raise DataError(f"{path}: no column {column!r}; there are: {', '.join(table.columns)}")
+                raise DataError(f"{path}: no column {column!r}; choose from: {', '.join(table.columns)}")
         table = table.select("query", "document", "score").with_row_index("row", offset=1)
         table = table.with_columns(pl.col("score").fill_nan(None)) if table["score"].dtype.is_float() else table
         table = table.filter(pl.col("score").is_not_null())
@@ -66,12 +66,12 @@ def read_scores(path: Path) -> pl.DataFrame:
         for own in ids:
             if own.null_count():
                 row = table["row"][own.is_null().arg_max() or 0]
-                raise DataError(f"{path}, row {row}: column {own.name!r} is empty: a score names its query and document")
+                raise DataError(f"{path}, row {row}: column {own.name!r} is empty: a score must name its query and document")
         scores = table.select("row", *ids, score=pl.col("score").cast(pl.Float64, strict=False))
         wrong = scores["score"].is_finite().fill_null(False).not_().arg_true()
         if len(wrong):
             row, said = table["row", "score"][wrong[0]].row(0)
-            raise DataError(f"{path}, row {row}: score {str(said)[:40]!r}: the score is a finite number")
+            raise DataError(f"{path}, row {row}: score {str(said)[:40]!r}: the score must be a finite number")
         scores = scores.drop("row")
     scores = scores.with_columns(query=normalised("query"))
     twice = scores.filter(pl.struct("query", "document").is_duplicated())
@@ -106,17 +106,18 @@ def expect(
 
 
 def to_go_by(best: str, near: Sequence[str] = ()) -> str:
-    """Which estimators' assumption the log bears out, by the click model that foretells its clicks best, and those that cannot be told apart
-    from it."""
+    """Which estimators' assumption the log bears out, by the click model that predicts its clicks best, and those that do not differ
+    significantly from it."""
     if best in POSITIONAL and all(name in POSITIONAL for name in near):
-        return f"{best} foretells clicks best here: what stands above a result matters little, and item-position and position-based may be gone by"
+        return f"{best} predicts clicks best here: the results above a result matter little, so item-position and position-based can be relied on"
     if others := [name for name in near if (name in POSITIONAL) != (best in POSITIONAL)]:
         named = " and ".join(filter(None, (", ".join(others[:-1]), others[-1])))
+        do = "does" if len(others) == 1 else "do"
         return (
-            f"{best} foretells clicks best here, and {named} cannot be told apart from it: what stands above a result is not shown "
-            "to matter, so item-position and position-based may be gone by, and cascade and doubly-robust hold either way"
+            f"{best} predicts clicks best here, and {named} {do} not differ significantly from it: the results above a result are not shown "
+            "to matter, so item-position and position-based can be relied on, and cascade and doubly-robust hold either way"
         )
-    return f"{best} foretells clicks best here: clicks depend on what stands above, so go by cascade and doubly-robust"
+    return f"{best} predicts clicks best here: clicks depend on the results above, so rely on cascade and doubly-robust"
 
 
 def _models(estimator: str, pages: Pages, half: Bools, best: str) -> list[ClickModel]:
@@ -145,10 +146,10 @@ def _beside(name: str, read: LogPages, scores: pl.DataFrame, seed: int, top: int
     kept = known[pages.query_of_page()]
     notes = []
     if by_lot := tied(values, query, rank, top):
-        places = number_of(int(((rank > 0) & (rank <= top)).sum()), "place")
+        places = number_of(int(((rank > 0) & (rank <= top)).sum()), "rank")
         notes.append(
-            f"{name}: at {by_lot:,} of {places} among the first {top} its documents score as others of their query do: which comes first "
-            f"is drawn by lot, and another draw gives another estimate"
+            f"{name}: at {by_lot:,} of {places} among the first {top} its documents tie with others of their query: their order is "
+            f"random, and another order gives another estimate"
         )
     if not kept.all():
         left = number_of(int((~kept).sum()), "page")

@@ -21,7 +21,7 @@ def plain_number(value: Any) -> float:
         or not isinstance(value, int | float | str)
         or (isinstance(value, str) and not _PLAIN.fullmatch(value))
     ):
-        raise ValueError(f"{value!r} is no number")
+        raise ValueError(f"{value!r} is not a number")
     try:
         number = float(value)
     except OverflowError:

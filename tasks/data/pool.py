@@ -93,7 +93,7 @@ def pooled(
     if logged is not None:
         if shared := set(table.columns) & set(logged.columns) - set(PAIR):
             raise DataError(
-                f"data.feature_logs: {min(shared)!r} is the name of a run, or of a form of one, as well; name the run otherwise"
+                f"data.feature_logs: {min(shared)!r} is the name of a run, or of a form of one, as well; rename the run"
             )
         table = table.join(logged, on=PAIR, how="left", maintain_order="left")
     if nowhere:
@@ -102,7 +102,7 @@ def pooled(
     counts = [
         (judged.join(retrieved, on="query", how="anti")["query"].n_unique(), "query", "judged and in no run: left out"),
         (retrieved.join(judged, on="query", how="anti")["query"].n_unique(), "query", "of the runs not judged: left out"),
-        (nowhere, "document", "judged and in no run: at no rank, as trec_eval has it, and nothing is learned from them"),
+        (nowhere, "document", "judged and in no run: unranked, as in trec_eval, and not learned from"),
         (both.join(judged, on=PAIR, how="anti").height, "document", "retrieved and not judged: kept, without a label"),
         (int((judged["label"] < 0).sum()), "judgment", "below 0: read as 0"),
         *((both.join(one, on=PAIR, how="anti").height, "document", f"not in {name}") for name, one in lists.items()),
@@ -114,7 +114,7 @@ def with_query_features(table: pl.DataFrame, about: pl.DataFrame) -> tuple[pl.Da
     """A table of ``query`` and other columns with those of `read_query_features`, missing for queries of which nothing is known; and a
     sentence about these."""
     if shared := set(table.columns) & set(about.columns) - {"query"}:
-        raise DataError(f"data.query_features: {min(shared)!r} is the name of another feature; name the column otherwise")
+        raise DataError(f"data.query_features: {min(shared)!r} is the name of another feature; rename the column")
     unknown = table.join(about, on="query", how="anti")["query"].n_unique()
     notes = [f"{number_of(unknown, 'query')} without a row in data.query_features: features missing"] if unknown else []
     return table.join(about, on="query", how="left", maintain_order="left"), notes

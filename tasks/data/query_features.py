@@ -27,11 +27,11 @@ def read_query_features(paths: Sequence[Path], query: str = "query") -> pl.DataF
         frame = read_table(located(path))
         names = [name for name in frame.columns if name != query]
         if query not in frame.columns or not names:
-            raise DataError(f"{path}: columns {', '.join(frame.columns[:8])}: {query!r} and a feature or more are needed")
+            raise DataError(f"{path}: columns {', '.join(frame.columns[:8])}: {query!r} and at least one feature are needed")
         ids = id_texts(path, frame[query]).alias("query")
         if (nameless := ids.is_null() | (ids.str.strip_chars() == "")).any():
             raise DataError(
-                f"{path}, row {(nameless.arg_true()[0] or 0) + 1}: column {query!r} is empty: every row names its query"
+                f"{path}, row {(nameless.arg_true()[0] or 0) + 1}: column {query!r} is empty: every row must name its query"
             )
         parts.append(frame.select(ids, *(_numbers(path, frame, name) for name in names)))
         if parts[-1].columns != parts[0].columns:
@@ -39,13 +39,13 @@ def read_query_features(paths: Sequence[Path], query: str = "query") -> pl.DataF
     joined = pl.concat(parts)
     twice = joined.filter(~pl.col("query").is_first_distinct())
     if twice.height:
-        raise DataError(f"{', '.join(map(str, paths))}: query {twice['query'][0]!r} has two rows; each has one")
+        raise DataError(f"{', '.join(map(str, paths))}: query {twice['query'][0]!r} has two rows; each query must have one")
     return joined
 
 
 def _numbers(path: Path, frame: pl.DataFrame, name: str) -> pl.Series:
-    column = as_numbers(path, frame[name], "features of queries are numbers").fill_nan(None)
+    column = as_numbers(path, frame[name], "features of queries must be numbers").fill_nan(None)
     if column.is_infinite().any():
         row = column.is_infinite().arg_true()[0] + 1
-        raise DataError(f"{path}, row {row}: column {name!r} is infinite: features of queries are finite")
+        raise DataError(f"{path}, row {row}: column {name!r} is infinite: features of queries must be finite")
     return column

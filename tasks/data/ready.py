@@ -170,7 +170,7 @@ def _require_features(config: RunConfig, folds: tuple[Fold, ...]) -> None:
             absent = [feature for feature in point.section.build().features_read if feature not in train.names]
             if absent:
                 few = ", ".join(train.names[:8]) + (" …" if len(train.names) > 8 else "")
-                raise DataError(f"rankers.{name}: no feature {absent[0]!r} in the data; there are: {few}")
+                raise DataError(f"rankers.{name}: no feature {absent[0]!r} in the data; choose from: {few}")
     weighed = {
         "data.weight": ("queries", "query_weights", config.data.weight is not None),
         "data.calibrate.weights": (
@@ -187,7 +187,7 @@ def _require_features(config: RunConfig, folds: tuple[Fold, ...]) -> None:
         if deaf:
             able = [kind for kind, core in ltr.KINDS.items() if getattr(core, trait)]
             raise DataError(
-                f"{key}: rankers.{deaf[0]} ({config.rankers[deaf[0]].kind}) does not weigh {what}; these do: {', '.join(able)}"
+                f"{key}: rankers.{deaf[0]} ({config.rankers[deaf[0]].kind}) does not weigh {what}; choose from: {', '.join(able)}"
             )
     _require_reading_categories(config)
     complete = [name for name in config.alone if any(point.section.build().needs_complete for point in config.cells(name))]
@@ -239,6 +239,6 @@ def _require_scores(config: RunConfig, folds: tuple[Fold, ...]) -> None:
             for base, column in columns:
                 if missing := column.n_missing(queries):
                     raise DataError(
-                        f"rankers.{name}.on: {column.feature!r} is missing for {missing:,} {role} documents, and {base} puts these last, which "
-                        f"is no number for {section.kind} to learn from; data.run_forms: [min-max] gives such documents of a run 0"
+                        f"rankers.{name}.on: {column.feature!r} is missing for {missing:,} {role} documents, and {base} ranks these last "
+                        f"without a score, so there is nothing for {section.kind} to learn from; data.run_forms: [min-max] gives such documents of a run 0"
                     )

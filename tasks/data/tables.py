@@ -58,17 +58,17 @@ def require_plain(path: Path) -> None:
     if beginning.startswith(b"PAR1") and path.suffix.lower() != ".parquet":
         raise DataError(f"{path}: this is Parquet; rename it to {path.name}.parquet")
     if path.suffix.lower() != ".parquet" and _is_utf_16(beginning):
-        raise DataError(f"{path}: this is UTF-16; text is UTF-8")
+        raise DataError(f"{path}: this file is UTF-16; convert it to UTF-8")
     if path.suffix.lower() != ".parquet" and b"\0" in beginning[:2]:
-        raise DataError(f"{path}: this is no text: it begins with a zero byte")
+        raise DataError(f"{path}: not a text file: it begins with a zero byte")
     if beginning.startswith(b"ARROW1"):
-        raise DataError(f"{path}: this is an Arrow file; tables are read from Parquet, CSV and TSV")
+        raise DataError(f"{path}: this is an Arrow file; save it as Parquet, CSV or TSV")
     if path.suffix.lower() != ".parquet" and b"\r" in beginning and b"\n" not in beginning:
-        raise DataError(f"{path}: its lines end with CR alone; they end with LF or CR LF")
+        raise DataError(f"{path}: its lines end with CR alone; convert them to LF or CR LF")
     header = re.sub(rb'"[^"]*"', b"", beginning).split(b"\n")[0].removesuffix(b"\r")
     if path.suffix.lower() in SEPARATORS and b"\r" in header:
         shown = header[: header.index(b"\r") + 10][-40:].decode("utf-8", "replace")
-        raise DataError(f"{path}, line 1: {shown!r}: a CR alone; lines end with LF or CR LF")
+        raise DataError(f"{path}, line 1: {shown!r}: a CR alone; lines must end with LF or CR LF")
 
 
 def _is_utf_16(beginning: bytes) -> bool:
@@ -99,7 +99,7 @@ def scan(path: Path) -> pl.LazyFrame:
         if twice:
             raise DataError(f"{path}, line 1: column {twice[0]!r} is named twice; rename one")
         if broken := [name for name in header if "\ufffd" in name]:
-            raise DataError(f"{path}, line 1: the name of column {broken[0]!r} is no UTF-8 text")
+            raise DataError(f"{path}, line 1: the name of column {broken[0]!r} is not UTF-8 text")
         # polars leaves quotes within a name doubled.
         names = (lambda _: header) if any('"' in name for name in header) else None
         return pl.scan_csv(path, separator=separator, infer_schema=False, quote_char=quote, glob=False, with_column_names=names)
@@ -203,7 +203,7 @@ def read_table(path: Path) -> pl.DataFrame:
 def require_writable(path: Path) -> None:
     """Raises DataError for a file of another kind than tables are written as, and where its folder is missing or it is one itself."""
     if not is_table(path):
-        raise DataError(f"{path}: tables are written as {', '.join(sorted(TABLES))}")
+        raise DataError(f"{path}: tables can be written as {', '.join(sorted(TABLES))}")
     if not path.parent.is_dir():
         raise DataError(f"{path}: there is no folder {path.parent}")
     if path.is_dir():
@@ -238,7 +238,7 @@ def _refuse_bytes(path: Path) -> None:
                 line.decode()
             except UnicodeDecodeError as error:
                 shown = line[max(error.start - 20, 0) : error.start + 20].decode("utf-8", "replace").strip()
-                raise DataError(f"{path}, line {number}: {shown!r}: text is UTF-8, and a byte of this is none") from None
+                raise DataError(f"{path}, line {number}: {shown!r}: not UTF-8; convert the file to UTF-8") from None
 
 
 def require_even_lines(path: Path, frame: pl.LazyFrame) -> None:
@@ -267,7 +267,7 @@ def refuse_uneven_lines(path: Path) -> None:
                 raise DataError(f"{path}, line {begin}: the line is empty")
             if fields and len(fields) != width:
                 unclosed = " (a quote that begins here ends lines below, or never)" if lines.line_num > begin else ""
-                raise DataError(f"{path}, line {begin}: {number_of(len(fields), 'field')}{unclosed}; the header names {width}")
+                raise DataError(f"{path}, line {begin}: {number_of(len(fields), 'field')}{unclosed}; the header has {width}")
             begin = lines.line_num + 1
 
 
@@ -278,13 +278,13 @@ def numbers(path: Path, frame: pl.DataFrame, name: str, data: Data, before: int 
     splits = (
         ""
         if frame[name].dtype.is_nested() or frame[name].dtype == pl.Binary
-        else f"data.categorical: [{name}] has trees split by it, "
+        else f"data.categorical: [{name}] lets trees split by it, "
     )
     ways = f"{splits}data.ignore: [{name}] leaves the column out"
     if name in data.categorical:
-        ways = f"which number of the model's stands for which category is not known; data.categories: {{{name}: [...]}} lists them in its order"
+        ways = f"which category each number of the model stands for is unknown; data.categories: {{{name}: [...]}} lists them in its order"
     hint = "" if name in (data.label, *data.sources) else f" ({ids}{ways})"
-    return as_numbers(path, frame[name], f"labels and features are numbers{hint}", before).fill_null(float("nan")).to_numpy()
+    return as_numbers(path, frame[name], f"labels and features must be numbers{hint}", before).fill_null(float("nan")).to_numpy()
 
 
 def categories_in(paths: Sequence[Path], name: str) -> list[str]:
@@ -301,7 +301,9 @@ def categories_in(paths: Sequence[Path], name: str) -> list[str]:
             if kind is None:
                 raise DataError(f"{path}: no column {name!r} (data.categorical)")
             if kind.is_nested() or kind == pl.Binary:
-                raise DataError(f"{path}: column {name!r} holds {kind}: a category is a text or a whole number (data.categorical)")
+                raise DataError(
+                    f"{path}: column {name!r} holds {kind}: a category must be a text or a whole number (data.categorical)"
+                )
             found.update(_names(lazy.select(name).unique().collect()[name]).drop_nulls().to_list())
     return sorted(found)
 
@@ -358,7 +360,7 @@ def unknown_categories(column: pl.Series, places: NDArray[np.floating]) -> pl.Se
 
 def told_unknown(path: Path, name: str, unknown: int, rows: int, example: str) -> str:
     """A sentence for a column with values that are no category that is listed."""
-    return f"{path.name}: {number_of(unknown, 'row')} of {rows:,} with a {name!r} that is no known category, such as {example!r}: missing"
+    return f"{path.name}: {number_of(unknown, 'row')} of {rows:,} with a {name!r} that is not a known category, such as {example!r}: read as missing"
 
 
 def id_texts(path: Path, column: pl.Series, before: int = 0) -> pl.Series:
@@ -368,17 +370,19 @@ def id_texts(path: Path, column: pl.Series, before: int = 0) -> pl.Series:
         DataError: for bytes that are no UTF-8; `before`: rows of the file before these.
     """
     if column.dtype.is_nested():
-        raise DataError(f"{path}: column {column.name!r} holds {column.dtype}: an id is a text or a number")
+        raise DataError(f"{path}: column {column.name!r} holds {column.dtype}: an id must be a text or a number")
     try:
         return pl.select(id_text(pl.lit(column), column.dtype)).to_series().rename(column.name)
     except pl.exceptions.InvalidOperationError:
-        raise DataError(f"{path}: column {column.name!r} holds {column.dtype}: an id is a text or a number") from None
+        raise DataError(f"{path}: column {column.name!r} holds {column.dtype}: an id must be a text or a number") from None
     except pl.exceptions.ComputeError:  # bytes, of some of which polars does not say the row
         row = next(row for row, value in enumerate(column.to_list(), before + 1) if value and not _is_text(value))
         uuids = (
-            " (16 bytes a value, as UUIDs are: write them as text)" if set(map(len, column.drop_nulls().to_list())) == {16} else ""
+            " (16 bytes per value, as UUIDs are: write them as text)"
+            if set(map(len, column.drop_nulls().to_list())) == {16}
+            else ""
         )
-        raise DataError(f"{path}, row {row}: column {column.name!r} is no UTF-8 text{uuids}") from None
+        raise DataError(f"{path}, row {row}: column {column.name!r} is not UTF-8 text{uuids}") from None
 
 
 def id_text(column: pl.Expr, kind: pl.DataType) -> pl.Expr:
@@ -438,9 +442,11 @@ def as_numbers(path: Path, column: pl.Series, rule: str, before: int = 0) -> pl.
         if len(wrong):
             first = text[wrong[0]][:40]
             how = (
-                "; one is written 1234.5: a point, no separators of thousands, no currency, no %" if _PRICE.fullmatch(first) else ""
+                "write it as 1234.5 (decimal point, no thousands separator, currency sign or %): "
+                if _PRICE.fullmatch(first)
+                else ""
             )
-            raise DataError(f"{path}, row {before + wrong[0] + 1}: column {text.name!r} has {first!r}: {rule}{how}")
+            raise DataError(f"{path}, row {before + wrong[0] + 1}: column {text.name!r} has {first!r}: {how}{rule}")
     elif not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
         raise DataError(f"{path}: column {column.name!r} holds {column.dtype}: {rule}")
     return column.cast(pl.Float64)

@@ -62,7 +62,7 @@ def sizes_beside(path: Path) -> NDArray[np.int64] | None:
         if line.strip():
             if not re.fullmatch(r"0*[1-9][0-9]{0,8}", line.strip()):
                 raise DataError(
-                    f"{beside}, line {number}: {line.strip()[:40]!r}: each line is the number of documents of a query, 1 or more"
+                    f"{beside}, line {number}: {line.strip()[:40]!r}: each line must be the number of documents of a query, 1 or more"
                 )
             sizes.append(int(line.strip()))
     return np.array(sizes, np.int64)
@@ -88,7 +88,7 @@ def read_names(path: Path) -> tuple[str, ...]:
     names = [line.strip() for line in lines]
     for number, name in enumerate(names, 1):
         if not name or name in names[: number - 1]:
-            raise DataError(f"{path}, line {number}: {name[:40]!r}: each line is the name of another feature")
+            raise DataError(f"{path}, line {number}: {name[:40]!r}: each line must be the name of another feature")
     return tuple(names)
 
 

@@ -43,12 +43,12 @@ def read_trec(paths: Sequence[Path], form: str) -> pl.DataFrame:
         lines = lines.filter(pl.col("words").list.len() > 0).with_columns(path=pl.lit(str(path)))
         if not lines.height:
             raise DataError(f"{path}: no document in it")
-        _refuse(lines.filter(pl.col("words").list.len() != len(names)), f"a line is {form!r}, separated by spaces or tabs")
+        _refuse(lines.filter(pl.col("words").list.len() != len(names)), f"a line must be {form!r}, separated by spaces or tabs")
         number = pl.col("words").list.get(names.index(value)).cast(pl.Float64, strict=False)
-        _refuse(lines.filter(~number.is_finite().fill_null(False)), f"the {value} is a finite number")
+        _refuse(lines.filter(~number.is_finite().fill_null(False)), f"the {value} must be a finite number")
         parts.append(lines.with_columns(number.alias(value), *(pl.col("words").list.get(names.index(n)).alias(n) for n in PAIR)))
     joined = pl.concat(parts)
-    _refuse(joined.filter(~pl.struct(PAIR).is_first_distinct()), "this document of the query was named before; it has one line")
+    _refuse(joined.filter(~pl.struct(PAIR).is_first_distinct()), "this document of the query occurs above; it must have one line")
     if form == QRELS:
         return joined.select(*PAIR, value)
     written = pl.col("words").list.get(names.index("rank")).cast(pl.Float64, strict=False)
@@ -115,7 +115,7 @@ def attach_runs(
     for name, paths in runs.items():
         for column in (column_of(form, name) for form in forms):
             if column in queries.names:
-                raise DataError(f"{label}: data.runs: the data have a feature {column!r}; name the run otherwise")
+                raise DataError(f"{label}: data.runs: the data have a feature {column!r}; rename the run")
         run = read_trec(paths, RUN)
         scores = known.join(run, on=PAIR, how="left", maintain_order="left")["score"]
         if scores.null_count() == len(scores):
@@ -140,5 +140,5 @@ def _about(run: pl.DataFrame, known: pl.DataFrame, scores: pl.Series) -> str:
             told.append(f"not in these data: {number_of(of.height, 'document')} of the run, of {queries}{where}")
     rounded = run.select("query", pl.col("score").cast(pl.Float32)).n_unique()
     if merged := run.select("query", "score").n_unique() - rounded:
-        told.append(f"{number_of(merged, 'score')} less apart from another of the query than a feature holds (float32): a tie")
+        told.append(f"{number_of(merged, 'score')} too close to another of the query for float32: tied")
     return "; ".join(told)

@@ -100,10 +100,12 @@ class _Read:
             return
         answer = line.get("query_response_hit_ids")
         if not ("user_query" in line or "query_response_hit_ids" in line) or not query:
-            raise DataError(f"{where}: {json.dumps(line)[:60]}: a line of UBI has an action_name, or a query_id and a user_query")
+            raise DataError(
+                f"{where}: {json.dumps(line)[:60]}: a line of UBI must have an action_name, or a query_id and a user_query"
+            )
         self.askers.setdefault(query, asker)
         if not (answer is None or isinstance(answer, list)):
-            raise DataError(f"{where}: query_response_hit_ids {json.dumps(answer)[:40]}: what a query found is a list of ids")
+            raise DataError(f"{where}: query_response_hit_ids {json.dumps(answer)[:40]}: it must be a list of ids")
         if answer:
             self.answers.setdefault(query, [text_of(document) for document in answer])
 
@@ -135,7 +137,7 @@ def _time(where: str, written: Any, before: float) -> float:
         return plain_number(written) / 1000
     except (ValueError, OverflowError):
         shown = json.dumps(written)[:40]
-        raise DataError(f"{where}: timestamp {shown}: a time is ISO 8601, or milliseconds since 1970") from None
+        raise DataError(f"{where}: timestamp {shown}: a time must be ISO 8601, or milliseconds since 1970") from None
 
 
 def _place(where: str, written: Any) -> int | None:
@@ -147,7 +149,7 @@ def _place(where: str, written: Any) -> int | None:
             raise ValueError
     except ValueError:
         shown = json.dumps(written)[:40]
-        raise DataError(f"{where}: position.ordinal {shown}: a place is a whole number, 0 or more") from None
+        raise DataError(f"{where}: position.ordinal {shown}: a rank must be a whole number, 0 or more") from None
     return int(place)
 
 
@@ -260,12 +262,12 @@ def _notes(read: _Read, bases: dict[str, int], lost: tuple[int, int, int]) -> li
         )
     for base in (0, 1):
         if named := sorted(repr(name) for name, own in bases.items() if own == base):
-            notes.append(f"places count from {base} in {', '.join(named)}")
+            notes.append(f"ranks count from {base} in {', '.join(named)}")
     counts = [
         (read.without["text"], "line", "with another text of a query than before: left out"),
         (read.without["query"], "event", "without a query_id: left out"),
         (read.without["document"], "event", "without an object_id: left out"),
-        (untold, "event", "of queries whose text nobody says: left out"),
-        (unplaced, "result", "without a place: left out"),
+        (untold, "event", "left out: no event gives the query's text"),
+        (unplaced, "result", "without a rank: left out"),
     ]
     return notes + [f"{number_of(count, noun)} {what}" for count, noun, what in counts if count]

@@ -19,12 +19,12 @@ from ltr.metrics.significance import bootstrap, holm, interval_of_equals, paired
 from tasks.config.run_config import RunConfig, register_evidence
 from tasks.evidence.drawing import title_of
 from tasks.evidence.protocol import Evidence, Found, Gathering, render, require_pairs
-from tasks.records import Fold, percent
+from tasks.records import Fold, number_of, percent
 from tasks.store.values import pooled, read_values
 
 TEMPLATE = """<h2>Against the best single ranking</h2>
 <p>{{ found.baseline }} is the best single ranking on {{ found.title }}, as seen on these test queries. Intervals are at
-{{ '%.6g' | format(100 * found.level) }} %, by Student's t over {{ found.rows[0].n }} queries; p is of the paired t test, Holm's corrected over the rankers that are no single rankings.</p>
+{{ '%.6g' | format(100 * found.level) }} %, by Student's t over {{ found.rows[0].n }} queries; p is of the paired t test, Holm-corrected over the fused or learned rankers.</p>
 <table><tr><th>ranker</th><th>{{ found.title }}</th><th>interval</th><th>difference</th><th>interval</th><th>p</th><th>Holm p</th></tr>
 {% for row in found.rows %}<tr><td>{{ row.ranker }}</td><td>{{ '%.4f' | format(row.mean) }}</td>
 <td>{{ '%.4f … %.4f' | format(*row.interval) }}</td>
@@ -81,7 +81,7 @@ class AgainstSingle(Found):
 
     def sentences(self) -> list[str]:
         width = max(len(row.ranker) for row in self.rows)
-        head = f"{self.title} on {self.rows[0].n} test queries, with {percent(self.level)} intervals, against the best single ranking, {self.baseline}:"
+        head = f"{self.title} on {number_of(self.rows[0].n, 'test query')}, with {percent(self.level)} intervals, against the best single ranking, {self.baseline}:"
         return [head, *(f"  {row.ranker:{width}}  {_told(row)}" for row in self.rows)]
 
     def numbers(self) -> Mapping[str, Any]:

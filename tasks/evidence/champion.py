@@ -75,9 +75,9 @@ class Challenge(Found):
 
     def text(self) -> str:
         """What became of it, in words."""
-        became = "stays champion" if self.verdict == "same" else "is champion now" if self.promoted else "stays challenger"
+        became = "remains champion" if self.verdict == "same" else "is the new champion" if self.promoted else "remains challenger"
         if self.latest:
-            became = f"is not champion, and version {self.latest} stays challenger"
+            became = f"was not promoted (version {self.latest} remains challenger)"
         return f"{self.ranker}, version {self.version} of {self.name}, {became}: {self.why}"
 
     def tags(self) -> dict[str, str]:
@@ -206,7 +206,7 @@ def _met(
             again = _held_against(then, rule, challenger, replace(found, champion=then.number))
             if again.promoted:
                 return again
-        return replace(found, verdict="same", why=f"the champion, version {champion.number}, is this very model", promoted=False)
+        return replace(found, verdict="same", why=f"the champion (version {champion.number}) is this very model", promoted=False)
     return _held_against(champion, rule, challenger, found)
 
 
@@ -215,42 +215,42 @@ def _held_against(champion: "registry.Version", rule: Champion, challenger: Trai
     from tasks.tracking import registry
 
     data, conventions = challenger.cell.data, read_conventions(challenger.cell.conventions)
-    queries, version = open_queries(data.test), f"the champion, version {champion.number}"
+    queries, version = open_queries(data.test), f"the champion (version {champion.number})"
     measures = [ltr.Measure.of(measure) for measure in rule.tiers]
     try:
         model, columns = champion.model()
     except DataError as error:
-        why = f"{version}, cannot be read: {error}; to go on, give the alias {registry.CHAMPION} to another version"
+        why = f"{version} cannot be read: {error}; to go on, give the alias {registry.CHAMPION} to another version"
         return replace(found, verdict="not comparable", why=why, promoted=False)
     now, then = challenger.cell.columns.categories, columns.categories
     older = _read_profile(champion)
     found = replace(found, drift=drift(older, recoded(open_queries(data.train), now, then)) if older else ())
     missing = [name for name in model.names if name not in queries.names]
     if missing:
-        why = f"{version}, reads {missing[0]!r}, which these data do not have"
+        why = f"{version} reads {missing[0]!r}, which these data do not have"
         return replace(found, verdict="not comparable", why=why, promoted=False)
     if other := [name for name in model.names if (name in now) != (name in then)]:
         holds = ("numbers", "categories") if other[0] in now else ("categories", "numbers")
-        why = f"{version}, reads {other[0]!r} as {holds[0]}, which holds {holds[1]} here (data.categorical)"
+        why = f"{version} reads {other[0]!r} as {holds[0]}, which holds {holds[1]} here (data.categorical)"
         return replace(found, verdict="not comparable", why=why, promoted=False)
     seen = recoded(in_order(queries, model.names), now, then)
     try:
         values = evaluate(model, seen, [str(m) for m in measures], conventions)
     except (ValueError, ArithmeticError) as error:
         told = re.sub(r"^row [\d,]+: ", "", str(error))
-        why = f"{version}, cannot score these data: {told}; to go on, give the alias {registry.CHAMPION} to another version"
+        why = f"{version} cannot score these data: {told}; to go on, give the alias {registry.CHAMPION} to another version"
         return replace(found, verdict="not comparable", why=why, promoted=False)
     theirs = table(values, queries, "test").sort("query")
     ours = read_values(Path(values_path(challenger)), "test")
     known = [] if isinstance(model, ltr.Column) else _known_to(champion, queries)
     if known is None:
         why = (
-            f"{version}, may have learned from these test queries: its run in MLflow does not say, or is deleted; "
+            f"{version} may have learned from these test queries: its run in MLflow does not record them, or is deleted; "
             f"to go on, give the alias {registry.CHAMPION} to a version that a run has registered"
         )
         return replace(found, verdict="not comparable", why=why, promoted=False)
     if known and len(known) > queries.n_queries - 2:
-        why = f"{version}, learned from, or was chosen on, {_all_of(known, queries)}; keep some apart (data.test)"
+        why = f"{version} learned from, or was chosen on, {_all_of(known, queries)}; keep some test queries unseen (data.test)"
         return replace(found, verdict="not comparable", why=why, promoted=False)
     ours, theirs = (frame.filter(~pl.col("query").is_in(known)) for frame in (ours, theirs))
     pairs = [[values_of(frame, m.key) for m in measures] for frame in (ours, theirs)]
@@ -262,15 +262,13 @@ def _held_against(champion: "registry.Version", rule: Champion, challenger: Trai
     margins = [rule.margin] * (len(measures) - 1) + [0.0]
     tiers, verdict = significance.lexicographic(pairs[0], pairs[1], margins, rule.level, [lowest_of(m.key) for m in measures])
     why = f"{verdict} than {version}" if verdict != "open" else f"not shown to be better than {version}"
-    why += f", which learned from, or was chosen on, {_all_of(known, queries)}: these are left out" if known else ""
+    why += f"; {_all_of(known, queries)} that the champion had seen were left out" if known else ""
     decided = next((k for k, tier in enumerate(tiers) if tier.verdict == "open"), None)
     if decided is not None and not significance.enough_differ(
         paired := significance.differences(pairs[0][decided], pairs[1][decided])
     ):
         differ = f"{np.count_nonzero(paired)} of {number_of(len(paired), 'test query')}"
-        why += (
-            f"; {measures[decided].key} differs on {differ}, and it takes 30, or 20 that are half of all, to show which is better"
-        )
+        why += f"; the two differ in {measures[decided].key} on {differ}; a test needs 30, or 20 if that is at least half"
     results = tier_results([measure.key for measure in measures], tiers)
     return replace(found, verdict=verdict, why=why, promoted=verdict == "better", tiers=results)
 

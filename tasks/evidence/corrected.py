@@ -70,7 +70,7 @@ class Corrected(Evidence):
 
     def check(self, config: RunConfig) -> None:
         if not config.data.calibrate:
-            raise ValueError("corrected: data.calibrate says where people's labels are, and there is none")
+            raise ValueError("corrected: data.calibrate, which names people's labels, is missing")
         try:
             sums_of(self.measure, config.core_conventions)
         except DataError as error:

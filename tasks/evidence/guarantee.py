@@ -121,11 +121,11 @@ class RankerGuarantee:
         *protected, last = self.outcome.tiers
         n = sum(promise.promised for promise in self.promises)
         folds = f" in {n} of {len(self.promises)} folds" if len(self.promises) > 1 else ""
-        made = f"promised{folds}" if n else "not promised, no cell is shown to be harmless on validation queries"
+        made = f"promised{folds}" if n else "not promised: no cell was shown to be harmless on validation queries"
         held = {
-            "yes": "shown on test queries",
-            "no": "broken on test queries",
-            "open": "neither shown nor broken on test queries, which are too few to tell",
+            "yes": "confirmed on the test queries",
+            "no": "broken on the test queries",
+            "open": "neither confirmed nor broken: the test queries do not decide it",
         }
         bounds = "; ".join(f"{title_of(t.measure)} {t.difference:+.4f}, at least {t.lower_bound:+.4f}" for t in protected)
         harm = f"no loss above {self.margin:g} on {' and '.join(title_of(t.measure) for t in protected)} ({percent(self.level)})"
@@ -136,7 +136,7 @@ class RankerGuarantee:
 TEMPLATE = """<h2>Guarantee</h2>
 {% for g in guarantees %}<p><b>{{ g.ranker }}</b> against {{ g.baseline }}: {{ g.text() }}</p>{% endfor %}
 <p class="soft"><b>Promised</b>: on the fold's validation queries a cell is shown to lose no more than the margin on any tier but the last,
-and of such cells the one that gains most on the last tier was taken; where there is none, the one nearest to it. <b>Shown</b> on test
+and of such cells the one that gains most on the last tier was chosen; where there is none, the one nearest to it. <b>Confirmed</b> on the test
 queries: over those of all folds the lower bound of each of these tiers is above minus the margin; <b>broken</b>: one is shown to lose more.</p>
 <div class="plots">{% for figure in figures %}<figure>{{ figure | safe }}</figure>{% endfor %}</div>
 {% if figures %}<p class="soft">Means on validation queries; cells that were taken are large. An ellipse holds the true difference to the baseline (+) at the level; left

@@ -72,20 +72,22 @@ class CorrectedRun:
         """Whether a difference is settled, or how many labels would settle it; empty for a measure that can be trusted."""
         found = self.found
         if self.no_sample and not found.complete:
-            return f"({self.no_sample}: it is no random sample, and the interval does not hold)"
+            return f"({self.no_sample}: it is not a random sample, and the interval does not hold)"
         if found.foretold and not found.complete:
             return (
                 f"(people's labels follow from the machine's on all of the {number_of(found.sampled, 'sampled pair')} that matter to it, "
-                "which says nothing of how far they may be off elsewhere)"
+                "so the sample cannot show the error on other pairs)"
             )
         if not found.enough:
             few = f"only {found.sampled} sampled documents matter to it; below {FEWEST}"
-            alike = f"what people say beside the machine comes of {found.surprises:.1f} sampled documents; below {FEWEST_SURPRISES}"
-            return f"({few if found.sampled < FEWEST else alike} intervals hold less often than they say)"
+            alike = (
+                f"people's corrections rest on only {found.surprises:.1f} (effective) sampled documents; below {FEWEST_SURPRISES}"
+            )
+            return f"({few if found.sampled < FEWEST else alike} intervals cover less often than stated)"
         if not self.against or self.settled or not found.value:
             return "settled" if self.against and self.settled else ""
         needed = found.needed_to_settle()
-        return f"not settled; about {number_of(needed, 'label')} of people would in four of five cases, if the difference is what it seems"
+        return f"not settled; about {number_of(needed, 'human label')} would settle it with 80 % power, if the estimate is right"
 
     def as_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -118,7 +120,7 @@ def corrected_runs(
         query, document = strange.row(0)[:2]
         raise DataError(
             f"{', '.join(map(str, people))}: query {query!r}, document {document!r}: people judged it and the machine did not "
-            f"({number_of(strange.height, 'such pair')}); the machine's labels are of every pair that people could have judged"
+            f"({number_of(strange.height, 'such pair')}); the machine must label every pair that people could have judged"
         )
     table = judged.join(by_people.rename({"label": "people"}), on=PAIR, how="left", maintain_order="left").sort(PAIR)
     labels = table["label"].clip(lower_bound=0).to_numpy()

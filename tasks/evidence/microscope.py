@@ -144,7 +144,7 @@ class Microscope(Evidence):
         able = [kind for kind, core in ltr.KINDS.items() if core.stepwise]
         for name in self.rankers:
             if not config.rankers[name].core.stepwise:
-                raise ValueError(f"microscope.rankers: {name!r} does not learn step by step; rankers that do: {', '.join(able)}")
+                raise ValueError(f"microscope.rankers: {name!r} does not learn step by step; choose from: {', '.join(able)}")
 
     def adapt(self, config: RunConfig, ranker: str, written: Written) -> None:
         core = config.rankers[ranker].core

@@ -1,4 +1,4 @@
-"""Why one document of a query stands above another, for people: in a sentence, as plain values, and drawn.
+"""Why one document of a query ranks above another, for people: in a sentence, as plain values, and drawn.
 
 The worst pair of a query is the one whose swap would raise its DCG most: a document of a higher label that stands below one of a lower one.
 """
@@ -40,20 +40,20 @@ class ShownDocument:
 
 @dataclass(frozen=True)
 class ShownPair:
-    """Why one document of a query stands above another."""
+    """Why one document of a query ranks above another."""
 
     query: str
     above: ShownDocument
     below: ShownDocument
     why: WhyAbove
     note: str = ""
-    """Why it is these two, where nobody named them and none stands above one of a higher label."""
+    """Why it is these two, where nobody named them and none ranks above one of a higher label."""
 
     def text(self, most: int = 3) -> str:
         """In a sentence, with as many reasons and the smallest change."""
         reasons = ", ".join(f"{r.feature} {r.contribution:+.3g}" for r in self.why.reasons[:most])
         change = f"; {self.change_text(self.why.changes[0])}" if self.why.changes else "; no change of one feature would swap them"
-        told = f"{self.above} stands above {self.below} by {self.why.difference:.3g}: {reasons}{change}"
+        told = f"{self.above} ranks above {self.below} by {self.why.difference:.3g}: {reasons}{change}"
         return f"{self.note}: {told}" if self.note else told
 
     def change_text(self, change: Change) -> str:
@@ -80,7 +80,7 @@ def pair_of(
     orders: int = 200,
     conventions: ltr.Conventions | None = None,
 ) -> ShownPair:
-    """Why one document of a query stands above another: those named, by id or rank, otherwise the worst pair, or the first two where no pair
+    """Why one document of a query ranks above another: those named, by id or rank, otherwise the worst pair, or the first two where no pair
     is wrong. `conventions`: by which a pair is wrong; the model's own where left out.
 
     Raises:
@@ -89,7 +89,7 @@ def pair_of(
     names = names_of(queries)
     if query not in names:
         raise DataError(
-            f"no query {query!r} in the data; there are: {', '.join(sorted(names)[:8])}{' …' if len(names) > 8 else ''}"
+            f"no query {query!r} in the data; choose from: {', '.join(sorted(names)[:8])}{' …' if len(names) > 8 else ''}"
         )
     place = names.index(query)
     start, end = (int(row) for row in queries.offsets[place:][:2])
@@ -98,7 +98,7 @@ def pair_of(
     if above is None and below is None:
         chosen = worst_pair(labels, scores, conventions or model.conventions)
         if chosen is None:
-            chosen, note = _first_two(scores[order]), "no document stands above one of a higher label; these are the first two"
+            chosen, note = _first_two(scores[order]), "no document ranks above one of a higher label; these are the first two"
         if chosen is None:
             raise DataError(f"query {query}: all its documents have the same score, or there is only one")
     else:
@@ -106,11 +106,13 @@ def pair_of(
     first, second = chosen
     upper, lower = int(order[first]), int(order[second])
     if not np.isfinite(scores[lower]):
-        raise DataError(f"query {query}: {_name(queries, start + lower, second)} is at no rank")
+        raise DataError(f"query {query}: {_name(queries, start + lower, second)} is unranked (not retrieved)")
     if not scores[upper] > scores[lower]:
+        names = (_name(queries, start + upper, first), _name(queries, start + lower, second))
+        if scores[upper] == scores[lower]:
+            raise DataError(f"query {query}: {names[0]} and {names[1]} have the same score ({scores[upper]:.6g})")
         raise DataError(
-            f"query {query}: {_name(queries, start + upper, first)} with score {scores[upper]:.6g} does not stand above "
-            f"{_name(queries, start + lower, second)} with {scores[lower]:.6g}"
+            f"query {query}: {names[0]} ({scores[upper]:.6g}) ranks below {names[1]} ({scores[lower]:.6g}); swap --above and --below"
         )
     why = why_above(model, queries, start + upper, start + lower, orders)
     documents = [

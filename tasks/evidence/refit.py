@@ -140,7 +140,7 @@ class Refit(Evidence):
         other = [name for name in {**before, **now} if before.get(name) != now.get(name)]
         if before and other:
             raise DataError(
-                f"refit: the data are not those of run {self.of[:8]} any more ({', '.join(other[:3])}), and what it chose was chosen on them; "
+                f"refit: the data have changed since run {self.of[:8]} ({', '.join(other[:3])}), so its choice no longer applies; "
                 "run the configuration again, and refit that run"
             )
 
@@ -178,11 +178,11 @@ class Refit(Evidence):
                 settings = {path: str(own.cell.section[path]) for path in chosen if path in then.params}
                 other = [path for path, value in settings.items() if then.params[path] != value]
                 if key_of(then) != own.result.key and other:
-                    why = "its search had a time, and what was noted of it is gone or of another version"
+                    why = "its search had a time budget, and its record is gone or of another version"
                     raise DataError(
-                        f"refit: {name} has {other[0]} {settings[other[0]]} now, and run {self.of[:8]} chose {then.params[other[0]]}: "
+                        f"refit: {name}: run {self.of[:8]} chose {other[0]} {then.params[other[0]]}, but {settings[other[0]]} is chosen now: "
                         f"{why if run.config.budget and name in run.config.searched else 'it was trained by another version'}; "
-                        "give the settings as they are, or run the configuration again and refit that run"
+                        "write the settings out, or run the configuration again and refit that run"
                     )
 
     def _refit(self, run: Gathering, ranker: str, data: Fold) -> Trained:

@@ -178,8 +178,10 @@ class SegmentsFound(Found):
         named += [f"{len(sure) - 5} more"] if len(sure) > 5 else []
         listed = f": {', '.join(named)}" if named else ""
         against = f"{title_of(self.measure)} against {self.baseline}"
-        differ = "differs" if len(sure) == 1 else "differ"
-        return f"{against}: of {number_of(len(tested), 'test')} by segment {len(sure)} {differ} at 95 %{listed}."
+        are = "is" if len(sure) == 1 else "are"
+        if not sure:
+            return f"{against}: none of {number_of(len(tested), 'segment test')} is significant at 95 % (Holm)."
+        return f"{against}: {len(sure)} of {number_of(len(tested), 'segment test')} {are} significant at 95 % (Holm){listed}."
 
     def sentences(self) -> list[str]:
         return [self.text(), *(entry.text() for entry in self.changed)]
@@ -243,7 +245,7 @@ class Segments(Evidence):
         for name in self.by:
             if name not in config.data.known:
                 raise ValueError(
-                    f"segments.by: no attribute {name!r}; there are: {', '.join(config.data.known)} (data.attributes names columns, and data.clicks gives length and popularity)"
+                    f"segments.by: no attribute {name!r}; choose from: {', '.join(config.data.known)} (data.attributes names columns, and data.clicks gives length and popularity)"
                 )
 
     def measures(self) -> list[str]:

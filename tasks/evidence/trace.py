@@ -83,7 +83,7 @@ class Trace(Evidence):
         config.require_ranker("trace", *self.rankers)
         for name in self.rankers:
             if not issubclass(config.rankers[name].core, ConditionalModel):
-                raise ValueError(f"trace: {name!r} is no conditional model")
+                raise ValueError(f"trace: {name!r} is not a conditional model")
 
     def gather(self, run: Gathering) -> Traces:
         return Traces(tuple(traced(trained) for trained in run.on_first_fold(self.rankers)))

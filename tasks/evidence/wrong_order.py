@@ -50,7 +50,9 @@ class Summary:
 
     def text(self) -> str:
         """Of which queries it is, in words."""
-        return f"{self.segment}: {number_of(self.queries, 'query')}, {self.pairs:,} with a document below one of a lower label"
+        return (
+            f"{self.segment}: {number_of(self.queries, 'query')}, {self.pairs:,} of them with at least one pair in the wrong order"
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Plain values."""

@@ -85,10 +85,10 @@ def with_extractors(body: str, path: Path | None, names: Sequence[str]) -> str:
         DataError: without a file, for one of another form, or where a feature has no extractor, two, or an extractor no feature.
     """
     if path is None:
-        raise DataError(f"elastic: a feature is the score of a query, and none is said: --extractors FILE, JSON: {_EXAMPLE}")
+        raise DataError(f"elastic: Elasticsearch needs a query for each feature: pass --extractors FILE, JSON: {_EXAMPLE}")
     written = read_json_file(path)
     if not isinstance(written, list):
-        raise DataError(f"{path}: it holds no list of extractors: {_EXAMPLE}")
+        raise DataError(f"{path}: it must be a list of extractors: {_EXAMPLE}")
     named: dict[str, Json] = {}
     for number, one in enumerate(written):
         inside = one.get(_KIND) if isinstance(one, dict) and len(one) == 1 else None
@@ -101,7 +101,9 @@ def with_extractors(body: str, path: Path | None, names: Sequence[str]) -> str:
                 f"{path}: element {number}: {json.dumps(one, ensure_ascii=False)[:60]}: an extractor is one of {_EXAMPLE}"
             )
         if inside["feature_name"] in named:
-            raise DataError(f"{path}: element {number}: feature {inside['feature_name']!r} has an extractor before; each has one")
+            raise DataError(
+                f"{path}: element {number}: feature {inside['feature_name']!r} has an extractor above; each feature must have one"
+            )
         if inside["feature_name"] not in names:
             raise DataError(
                 f"{path}: element {number}: the model has no feature {inside['feature_name']!r}; it has: {few_of(names)}"

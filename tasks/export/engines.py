@@ -48,7 +48,7 @@ class Engine:
         if match is None or match[1] not in _OPENS or (match[1] in _VERSIONED) != (match[2] is not None):
             versioned = ", ".join(f"{name}-VERSION" for name in _VERSIONED)
             raise ValueError(
-                f"engine {written!r} is not one of {versioned} (opensearch-2.19), {', '.join(sorted(_OPENS.keys() - set(_VERSIONED)))}"
+                f"engine {written!r} is unknown; choose from: {versioned} (opensearch-2.19), {', '.join(sorted(_OPENS.keys() - set(_VERSIONED)))}"
             )
         return cls(match[1], tuple(int(part) for part in (match[2] or "").split(".") if part))
 
@@ -80,7 +80,7 @@ class Engine:
         """
         if self.name == "opensearch" and to == "xgboost" and np.isinf(trees.threshold).any():
             raise ValueError(
-                f"{self} reads no infinite split condition, by which a tree tells missing values from all others: take opensearch"
+                f"{self} does not support infinite split conditions, by which a tree tells missing values from all others: use opensearch"
             )
         if self.name == "opensearch" and to != "ranklib" and self._before(_BY_NODE):
             formats.check_complete(trees, names, str(self))
@@ -89,9 +89,9 @@ class Engine:
     def remark(self) -> str:
         """What becomes of a missing feature, in words; empty where models say it themselves."""
         if self.name == "solr":
-            return "Solr puts 0 for a feature that a document lacks"
+            return "Solr takes 0 for a feature that a document lacks"
         if self.name != "opensearch" or not self._before(_BY_NODE):
             return ""
         if self._before(_AWARE):
-            return f"{self} puts 0 for a feature that a document lacks, whatever the model says of missing ones (it obeys the model from 3.8 on)"
-        return f"{self} sends a document that lacks a feature to the right of every split, whatever the model says (it obeys it from 3.8 on)"
+            return f"{self} takes 0 for a feature that a document lacks, whatever the model does with missing ones (it follows the model from 3.8 on)"
+        return f"{self} sends a document that lacks a feature to the right of every split, whatever the model does (it follows the model from 3.8 on)"

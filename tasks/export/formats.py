@@ -139,7 +139,7 @@ def _require_engine(ranker: ltr.Ranker, path: Path, to: str, complete: bool, eng
 
 def _format(path: Path, to: str) -> Format:
     if to not in FORMATS:
-        raise DataError(f"{path}: unknown format {to!r}; known: {', '.join(FORMATS)}")
+        raise DataError(f"{path}: unknown format {to!r}; choose from: {', '.join(FORMATS)}")
     return FORMATS[to]
 
 
@@ -216,8 +216,8 @@ def export_to(
     if sample is not None and not complete and _no_missing_values(ranker, to, complete) and np.isnan(sample.features).any():
         row, column = np.argwhere(np.isnan(sample.features))[0]
         raise DataError(
-            f"{path}: row {row + 1} of the data has no {ranker.names[column]}, and {to} knows no missing values: it would score 0 there, and not "
-            f"what the model does (--complete: there will be none)"
+            f"{path}: row {row + 1} of the data has no {ranker.names[column]}, and {to} does not support missing values: it would take 0 there "
+            f"and score differently (--complete: no feature will be missing)"
         )
     export(ranker, path, to, complete, engine, extractors)
     remarks = [rule for rule in (remark(ranker, to, complete) for remark in _REMARKS) if rule]
@@ -252,7 +252,7 @@ def told_categories(categories: Mapping[str, Sequence[str]], names: Sequence[str
         if own and [str(place) for place in range(len(own))] != list(own):
             shown = ", ".join(f"{place} for {category}" for place, category in enumerate(own[:5]))
             more = ", … (in the order of the model's list)" if len(own) > 5 else ""
-            told.append(f"the file takes {name!r} as numbers: {shown}{more}")
+            told.append(f"the file expects {name!r} as numbers: {shown}{more}")
     return told
 
 
@@ -268,17 +268,17 @@ def _narrow_leaves(ranker: ltr.Ranker, to: str, complete: bool) -> str:
 
 def _narrow_sums(ranker: ltr.Ranker, to: str, complete: bool) -> str:
     narrow = form_of(ranker) != "trees" and to in ("solr", "opensearch")
-    return f"{to} keeps weights and sums in float32: documents whose scores nearly tie may change places" if narrow else ""
+    return f"{to} keeps weights and sums in float32: documents whose scores nearly tie may change ranks" if narrow else ""
 
 
 def _numbered_features(ranker: ltr.Ranker, to: str, complete: bool) -> str:
     first, last = ranker.names[0], ranker.names[-1]
-    return f"features by number: 1 is {first!r}, {len(ranker.names)} is {last!r}" if to == "ranklib" else ""
+    return f"features are numbered: 1 = {first!r} … {len(ranker.names)} = {last!r}" if to == "ranklib" else ""
 
 
 def _no_missing_values(ranker: ltr.Ranker, to: str, complete: bool) -> str:
     silent = to in ("ranklib", "solr", "linear") or (to == "opensearch" and form_of(ranker) != "trees")
-    return f"{to} knows no missing values: every document must bring every feature" if silent else ""
+    return f"{to} does not support missing values: give every feature of every document" if silent else ""
 
 
 def _without_constant(ranker: ltr.Ranker, to: str, complete: bool) -> str:
@@ -292,12 +292,14 @@ def _without_constant(ranker: ltr.Ranker, to: str, complete: bool) -> str:
 
 def _moved_thresholds(ranker: ltr.Ranker, to: str, complete: bool) -> str:
     shift = formats.solr_shift(trees_of(ranker)) if form_of(ranker) == "trees" and to == "solr" else 0.0
-    return f"Solr adds 1e-6 to thresholds, which lets it meet these to {shift:.1e} only" if shift else ""
+    return f"because Solr adds 1e-6, thresholds are accurate only to {shift:.1e}" if shift else ""
 
 
 def _by_version(ranker: ltr.Ranker, to: str) -> str:
     told = form_of(ranker) == "trees" and to == "opensearch"
-    versions = "below 3.2 put 0 for a feature that a document lacks, 3.2 to 3.7 send it right, later ones obey the model (--engine)"
+    versions = (
+        "below 3.2 take 0 for a feature that a document lacks, 3.2 to 3.7 send it right, later ones follow the model (--engine)"
+    )
     return f"versions of OpenSearch {versions}" if told else ""
 
 

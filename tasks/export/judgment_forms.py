@@ -29,11 +29,11 @@ def convert_judgments(paths: Sequence[Path], to: str, output: Path) -> tuple[int
             says another form.
     """
     if to not in FORMS:
-        raise DataError(f"judgments: --to {to}: there is no such form; known: {', '.join(FORMS)}")
+        raise DataError(f"judgments: --to {to}: there is no such form; choose from: {', '.join(FORMS)}")
     require_output(output, *paths)
     suffix = output.suffix.lower()
     if suffix in {*TABLES, ".json"} - {_SUFFIXES.get(to)}:
-        meant = f"they are named {_SUFFIXES[to]}" if to in _SUFFIXES else "they are no table and no JSON, and have no such name"
+        meant = f"they are named {_SUFFIXES[to]}" if to in _SUFFIXES else "they are neither a table nor JSON, and have no such name"
         raise DataError(f"{output}: judgments in the form {to} would be read as something else by that name: {meant}")
     judgments, notes = read_judgments(paths)
     judgments = judgments.sort("query", "document", maintain_order=True)

@@ -57,7 +57,9 @@ def tree_nodes(ranker: ltr.Ranker, helper: Any) -> Graph:
     """A tree's leaves are numbered behind its nodes. Without a base the ensemble is the score."""
     trees, base = trees_of(ranker), base_of(ranker)
     if trees.n_trees == 0:
-        raise DataError("onnx: the model has no trees (no split gained anything in training), and ONNX knows no ensemble of none")
+        raise DataError(
+            "onnx: the model has no trees (no split gained anything in training), and ONNX does not support an empty ensemble"
+        )
     n_nodes, n_leaves = np.diff(trees.node_starts), np.diff(trees.leaf_starts)
     tree_of_node, tree_of_leaf = (np.repeat(np.arange(trees.n_trees), sizes) for sizes in (n_nodes, n_leaves))
     node = np.arange(len(trees.feature)) - trees.node_starts[tree_of_node]

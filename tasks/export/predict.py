@@ -66,7 +66,7 @@ def predict(
             then.
     """
     if output.suffix not in FORMATS:
-        raise DataError(f"{output}: scores are written as {', '.join(FORMATS)}")
+        raise DataError(f"{output}: scores can be written as {', '.join(FORMATS)}")
     found = located(path)
     require_output(output, found, *(located(run) for paths in data.runs.values() for run in paths))
     forms = {name: [form for form in FORMS if column_of(form, name) in model.names] for name in data.runs}
@@ -112,7 +112,7 @@ def _scored(model: ltr.Ranker, path: Path, ids: pl.DataFrame, features: NDArray[
 def _refuse_twice(path: Path, columns: list[str], data: Data) -> None:
     for name in data.runs:
         if name in columns:
-            raise DataError(f"{path}: data.runs: the data have a feature {name!r}; name the run otherwise")
+            raise DataError(f"{path}: data.runs: the data have a feature {name!r}; rename the run")
 
 
 def _joined(
@@ -145,10 +145,10 @@ def _table(
             near = difflib.get_close_matches(name, columns, n=2)
             hint = f"; did you mean {' or '.join(near)}?" if near else ""
             missing = sum(other not in columns for other in names)
-            raise DataError(f"{path}: the model's feature {name!r} is no column{hint} ({missing} of {len(names)} are missing)")
+            raise DataError(f"{path}: the model's feature {name!r} is not a column{hint} ({missing} of {len(names)} are missing)")
     for name in named:
         if name not in columns:
-            raise DataError(f"{path}: no column {name!r}; there are: {', '.join(columns[:8])}{' …' if len(columns) > 8 else ''}")
+            raise DataError(f"{path}: no column {name!r}; choose from: {', '.join(columns[:8])}{' …' if len(columns) > 8 else ''}")
     ids = {kind: name for kind, name in (("query", data.query), ("document", data.document)) if name in columns}
     if not (names or ids):
         raise DataError(f"{path}: runs are joined by query and document id, and the documents have no id")
@@ -167,7 +167,7 @@ def _table(
             for kind in ids:
                 if (empty := found[kind].is_null() | (found[kind] == "")).any():
                     row = before + (empty.arg_true()[0] or 0) + 1
-                    raise DataError(f"{path}, row {row}: column {ids[kind]!r} is empty: every row names its {kind}")
+                    raise DataError(f"{path}, row {row}: column {ids[kind]!r} is empty: every row must name its {kind}")
             before += frame.height
             yield found, features
 
@@ -197,12 +197,14 @@ def _text(names: tuple[str, ...], path: Path, data: Data, by_place: bool) -> Ite
             if given
             else f"f{data.first_feature}, f{data.first_feature + 1}, …"
         )
-        hint = "" if given else " (data.names: FILE names them otherwise)"
+        hint = "" if given else " (data.names: FILE gives other names)"
         raise DataError(f"{path}: text has the features {has}, and the model reads {strange[0]!r}{hint}")
     place = {name: k for k, name in enumerate(given)}
     columns = np.array([place[name] if given else int(name[1:]) - data.first_feature for name in names], np.int64)
     if columns.min(initial=0) < 0:
-        raise DataError(f"{path}: the model reads f0, and text begins with f{data.first_feature} (first_feature)")
+        raise DataError(
+            f"{path}: the model's features start at f0, the text's at f{data.first_feature}; set data.first_feature: 0 if the text counts from 0"
+        )
     last, first_is_empty, read = -1, True, 0
     sizes, beside = None, None
     for text, lines in text_blocks(path, data.first_feature, BYTES):
@@ -249,7 +251,7 @@ def trec_run(scores: pl.DataFrame, path: Path) -> pl.DataFrame:
     if (twice := scores.filter(scores.select("query", "document").is_duplicated())).height:
         query, document = twice.select("query", "document").row(0)
         raise DataError(
-            f"{path}: a TREC run names each document once, and document {document!r} of query {query!r} stands in several rows; write .csv instead"
+            f"{path}: a TREC run names each document once, and document {document!r} of query {query!r} is in several rows; write .csv instead"
         )
     ranked = (
         scores.filter(pl.col("score").is_not_null())

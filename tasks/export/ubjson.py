@@ -54,7 +54,7 @@ class _Bytes:
     def count(self) -> int:
         kind = self.take(1)
         if kind not in _WHOLE:
-            raise ValueError(f"byte {self.at - 1}: {kind!r} is no type of a count")
+            raise ValueError(f"byte {self.at - 1}: {kind!r} is not a type of a count")
         return int(self.number(kind))
 
     def text(self) -> str:

@@ -37,7 +37,7 @@ def objective_figures(objectives: Mapping[str, ObjectiveShape]) -> list[str]:
             slope, bend = np.empty(len(distance)), np.empty(len(distance))
             COSTS[cost](0, 1.0, float(np.ptp(distance)), distance, slope, bend)
             axes.plot(distance, slope, color=colour(k), linewidth=1.2, label=cost)
-        axes.set(xlabel="score of the better document less that of the other", ylabel="pull of a pair, |ΔM| = 1")
+        axes.set(xlabel="score of the better document minus that of the other", ylabel="pull of a pair, |ΔM| = 1")
         legend(axes)
 
     return [*([svg(draw_weights)] if distinct else []), *([svg(draw_costs)] if len(costs) > 1 else [])]
@@ -134,7 +134,12 @@ def curve_figure(name: str, folders: Sequence[CellFolder]) -> str | None:
     return svg(draw)
 
 
-_BIASES = {"propensity": "how often a rank is looked at", "t_plus": "t⁺", "t_minus": "t⁻", "bias": "bias of a rank, in scores"}
+_BIASES = {
+    "propensity": "examination probability (propensity)",
+    "t_plus": "t⁺",
+    "t_minus": "t⁻",
+    "bias": "bias of a rank, in scores",
+}
 
 
 def position_bias_figure(name: str, folders: Sequence[CellFolder]) -> str | None:

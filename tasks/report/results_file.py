@@ -125,7 +125,7 @@ def read_results(file: Path) -> dict[str, Entry]:
         if not isinstance(found, dict) or not all(isinstance(one, dict) and "rankers" in one for one in found.values()):
             raise ValueError("no entry of a run for every name")
     except ValueError:
-        raise DataError(f"{file}: this is no file that --record wrote, and stays as it is; name a new one") from None
+        raise DataError(f"{file}: not written by --record, left unchanged; choose another name") from None
     return found
 
 

@@ -34,7 +34,7 @@ def _sentence(outcome: RunOutcome, ranker: str) -> str:
     trials = [trial for one in own for trial in one.trials]
     whole, failed = sum(trial.whole for trial in trials), sum(bool(trial.fault) for trial in trials)
     parts = [
-        f"{ranker}: {number_of(len(trials), 'draw')}",
+        f"{ranker}: {number_of(len(trials), 'trial')}",
         f"{whole:,} trained to the end",
         f"{sum(t.seconds for t in trials):.0f} s of training",
     ]
@@ -59,7 +59,7 @@ def _as_written(outcome: RunOutcome, ranker: str) -> str:
         return ""
     on = f" on fold{'s' if len(kept) > 1 else ''} {', '.join(str(fold + 1) for fold in kept)}" if len(outcome.folds) > 1 else ""
     errors = f"{search.standard_errors:g} standard error{'' if search.standard_errors == 1 else 's'}"
-    return f" Chosen{on} is the ranker as written (trial 1), as that is better by less than {errors}."
+    return f" The ranker as written (trial 1) was kept{on}: the best trial beats it by less than {errors}."
 
 
 def _how(outcome: RunOutcome, ranker: str, best: Trial) -> str:
@@ -70,10 +70,10 @@ def _how(outcome: RunOutcome, ranker: str, best: Trial) -> str:
 
 
 def _of_time(budget: Budget) -> str:
-    used = f"{time_of(budget.used)} of the {time_of(budget.seconds)} for searches went by"
+    used = f"{time_of(budget.used)} of {time_of(budget.seconds)} used"
     if not budget.ended:
-        return f"{used}: all draws were made."
-    return f"{used}, and ended them after {number_of(budget.cells, 'cell')}, the best of each trained to its end; this run, repeated, ends there again."
+        return f"Searches: {used}; all trials were made."
+    return f"Searches ended after {number_of(budget.cells, 'cell')}: {used}; the best of each was trained to its end. A repeated run stops at the same point."
 
 
 def best_of(one: Searched) -> Trial | None:
@@ -187,7 +187,7 @@ def _draw_best(own: Sequence[Searched], ranker: str, select: str, axes: Any) -> 
             points = [(number, value) for number, value, is_whole in looked if is_whole is whole]
             if points:
                 axes.scatter(*zip(*points, strict=True), s=size, color=colour(k), alpha=0.6, linewidths=0)
-    axes.set(xlabel="draw; small: given up", ylabel=f"{select}, validation")
+    axes.set(xlabel="trial; small: given up", ylabel=f"{select}, validation")
     whole_ticks(axes.xaxis)
     titled(axes, f"{ranker}: best so far")
     if len(own) > 1:
@@ -197,7 +197,7 @@ def _draw_best(own: Sequence[Searched], ranker: str, select: str, axes: Any) -> 
 def _draw_race(lines: Mapping[str, tuple[Sequence[float], Sequence[float]]], select: str, axes: Any) -> None:
     for k, (ranker, (seconds, values)) in enumerate(lines.items()):
         axes.step(seconds, values, where="post", color=colour(k), linewidth=1.3, label=ranker)
-    axes.set(xlabel="seconds of training a fold", ylabel=f"{select}, validation")
+    axes.set(xlabel="seconds of training per fold", ylabel=f"{select}, validation")
     titled(axes, "searches: best so far")
     legend(axes)
 
@@ -226,7 +226,7 @@ def _draw_draws(own: Sequence[Searched], space: Space, ranker: str, select: str,
     axes.set_xticks(range(len(space) + 1), [*names, f"{select},\nvalidation"], fontsize=7, rotation=20)
     axes.set(xlim=(-0.1, len(space) + 0.45), ylim=(-0.06, 1.06), yticks=[])
     axes.spines["left"].set_visible(False)
-    titled(axes, f"{ranker}: draws; thin: given up")
+    titled(axes, f"{ranker}: trials; thin: given up")
 
 
 def _place(dimension: Dimension, value: Any) -> float:

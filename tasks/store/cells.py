@@ -154,7 +154,7 @@ def read_columns(model: Path) -> Columns | None:
         where = "".join(f"{name}: " for name in first["loc"])
         raise DataError(f"{path}: {where}{first['msg']}; the file was changed or is damaged") from None
     if digest is not None and digest != _digest_beside(model, written):
-        raise DataError(f"{path}: it is not what was written beside this model; the file was changed, or is another model's")
+        raise DataError(f"{path}: does not match this model's digest: the file was changed or belongs to another model")
     return found
 
 

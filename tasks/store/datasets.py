@@ -77,7 +77,7 @@ def open_queries(name: str) -> Queries:
     """
     folder = state.STATE / "data" / name
     if wrong := faults(folder):
-        raise DataError(f"{'; '.join(wrong)}: remove {folder} and run the same command again, which makes it anew")
+        raise DataError(f"{'; '.join(wrong)}: remove {folder} and run the same command again, which creates it again")
     arrays = {path.stem: np.load(path, mmap_mode="c", allow_pickle=False) for path in sorted(folder.glob("*.npy"))}
     named: dict[str, dict[str, Any]] = {
         kind: {key.removeprefix(f"{kind}."): arrays.pop(key) for key in list(arrays) if key.startswith(f"{kind}.")}

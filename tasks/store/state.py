@@ -150,9 +150,7 @@ def require_output(output: Path, *inputs: Path) -> None:
     if output.is_dir():
         raise DataError(f"{output}: this is a folder; name a file in it")
     if output.exists() and not output.is_file():
-        raise DataError(
-            f"{output}: this is a pipe or a device, and files are written beside their place and moved there whole; name a file"
-        )
+        raise DataError(f"{output}: this is a pipe or a device; name a file")
     try:
         folder = (output.resolve(strict=output.exists()) if output.is_symlink() else output).parent
     except (OSError, RuntimeError):  # by the version of Python

@@ -115,9 +115,7 @@ def read_values(path: str | Path, split: str) -> pl.DataFrame:
     Raises:
         DataError: where they were changed since they were written.
     """
-    changed = DataError(
-        f"{path}: these per-query values are not as they were written, nothing can be said by them; run the configuration again"
-    )
+    changed = DataError(f"{path}: these per-query values were changed after they were written; run the configuration again")
     try:
         values, written = pl.read_parquet(path, glob=False), pl.read_parquet_metadata(path)
         if "digest" in written and written["digest"] != _digest(values, written["basis"]):

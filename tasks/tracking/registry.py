@@ -179,7 +179,7 @@ def download_version(address: str, folder: Path) -> Path:
     model = Path(path) / "artifacts" / "model"
     if not (model / "model.json").is_file():
         raise DataError(
-            f"{address}: MLflow knows it, and its files are no longer where they were written (was the folder of the run that wrote it moved?)"
+            f"{address}: it is in MLflow, but its files are no longer where they were written (was the folder of the run that wrote it moved?)"
         )
     return model
 

@@ -49,7 +49,7 @@ def find_cell(reference: str) -> Tracked:
     if not fold and len(keys) > 1:
         again = f", or train it on all data, as a run of its own: lambdaflow refit {run.id[:8]}:{ranker}"
         raise DataError(
-            f"{reference}: {ranker} is one model a fold; name one, {run.id[:8]}:{ranker}:1 to {run.id[:8]}:{ranker}:{len(keys)}"
+            f"{reference}: {ranker} is one model per fold; name one, {run.id[:8]}:{ranker}:1 to {run.id[:8]}:{ranker}:{len(keys)}"
             f"{'' if _learns_from_scores(run, ranker) else again}"
         )
     return _of_key(reference, run.children(), keys[int(fold or 1) - 1])
@@ -67,7 +67,7 @@ def _of_key(reference: str, cells: Sequence[Tracked], key: str) -> Tracked:
     found = next((cell for cell in cells if cell.tags.get(CELL_KEY) == key), None)
     if found is None:
         raise DataError(
-            f"{reference}: the run of this model is no longer in MLflow; run the same configuration again, which makes it anew"
+            f"{reference}: the run of this model is no longer in MLflow; run the same configuration again, which creates it again"
         )
     return found
 
@@ -114,7 +114,7 @@ def _noted(run: Tracked, tag: str) -> dict[str, Any]:
             raise ValueError("no keys of cells")
     except (ValueError, TypeError, AttributeError):
         raise DataError(
-            f"run {run.id[:8]}: its tag {tag} was changed and does not say what was chosen; run the same configuration again, which writes it anew"
+            f"run {run.id[:8]}: its tag {tag} was changed and no longer names what was chosen; run the same configuration again, which writes it again"
         ) from None
     return found
 
@@ -174,13 +174,13 @@ def find_run(reference: str) -> Tracked:
     runs = tracked()
     found = [run for run in runs if run.id.startswith(reference)]
     if len(found) > 1:
-        raise DataError(f"{reference}: {len(found)} runs have an id that begins so")
+        raise DataError(f"{reference}: {len(found)} run ids start with {reference!r}")
     if not found and (deleted := [run.id for run in tracked(deleted=True) if run.id.startswith(reference)]):
         raise DataError(
             f"{reference}: this run was deleted in MLflow; restore it there, or by mlflow runs restore --run-id {deleted[0]}"
         )
     if not found:
-        raise DataError(f"{reference}: no folder with a model, and no run whose id begins so{_meant(reference, runs)}")
+        raise DataError(f"{reference}: not a model folder, and no run id starts with {reference!r}{_meant(reference, runs)}")
     if parts := {name.removeprefix(_OF_STUDY): run_id for name, run_id in found[0].tags.items() if name.startswith(_OF_STUDY)}:
         named = ", ".join(f"{name} {run_id[:8]}" for name, run_id in sorted(parts.items()))
         raise DataError(f"{reference}: this is a study; name one of its runs: {named}")

@@ -117,7 +117,7 @@ def _columns(path: Path) -> dict[str, Any]:
         sha256((path.parent / "model.json").read_bytes()).hexdigest(),
     ]
     if "digest" in read and read["digest"] != sha256(json.dumps(written, sort_keys=True).encode()).hexdigest():
-        raise ValueError(f"{path}: it is not what was written beside this model; the file was changed, or is another model's")
+        raise ValueError(f"{path}: does not match this model's digest: the file was changed or belongs to another model")
     return read
 
 
@@ -144,7 +144,7 @@ def _by_name(column: list[Any], categories: list[str], name: str, narrow: bool =
     found = [float(one) if there else place for there, one, place in zip(given, column, found, strict=True)]
     unknown = [one for one, place in zip(called, found, strict=True) if one is not None and place != place]
     if unknown:
-        told = f"{len(unknown):,} of {len(column):,} values are no category of the model, such as {unknown[0]!r}; they count as missing"
+        told = f"{len(unknown):,} of {len(column):,} values are not a category of the model, such as {unknown[0]!r}; they count as missing"
         warnings.warn(f"column {name!r}: {told}", stacklevel=2)
     return found
 

@@ -123,7 +123,7 @@ def _lock() -> TextIO:
             raise
         raise TrackingError(
             f"{error.filename}: {error.strerror}: runs and models are kept in mlruns/ and .lambdaflow/ of the folder where the command is "
-            "given, which must be yours to write to; take another folder, or a copy of this one"
+            "given, which must be writable; use another folder, or a copy of this one"
         ) from None
 
 
@@ -140,8 +140,8 @@ def _readable_store() -> Iterator[None]:
         if tracking_uri() != _database(_STORE) or not re.search("malformed|not a database|disk I/O", said):
             raise
         raise TrackingError(
-            f"{_STORE}: {said}: it is damaged. Put back a copy of it, or what `sqlite3 {_STORE} .recover` saves of it; without either, move it "
-            "away, and runs are made anew"
+            f"{_STORE}: {said}: it is damaged. Restore a backup, or try `sqlite3 {_STORE} .recover`; otherwise move the file away and "
+            "run again"
         ) from None
 
 

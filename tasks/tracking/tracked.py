@@ -52,11 +52,11 @@ class Tracked:
         """
         if not any(entry.path == path for entry in self.client.list_artifacts(self.id, path.rpartition("/")[0] or None)):
             again = (
-                "run the same configuration again, which writes it anew"
+                "run the same configuration again, which writes it again"
                 if self.tags.get(CELL_KEY) is None
-                else "--fresh makes it anew"
+                else "--fresh creates it again"
             )
-            raise ValueError(f"run {self.id[:8]} has no {path} in MLflow any more; {again}")
+            raise ValueError(f"run {self.id[:8]} no longer has {path} in MLflow; {again}")
         return Path(self.client.download_artifacts(self.id, path))
 
     @patient
@@ -76,13 +76,13 @@ class Tracked:
             if error.error_code != "RESOURCE_DOES_NOT_EXIST":
                 raise
             raise ValueError(
-                f"the model of run {self.id[:8]} was deleted in MLflow; run the same configuration again, which makes it anew"
+                f"the model of run {self.id[:8]} was deleted in MLflow; run the same configuration again, which creates it again"
             ) from None
         found = Path(path) / "artifacts" / "model"
         if not (found / "model.json").is_file():
             raise ValueError(
                 f"the files of the model of run {self.id[:8]} are no longer where MLflow says; run the same configuration again, which "
-                "makes them anew (in another folder than the run's, with --fresh)"
+                "creates them again (in another folder than the run's, with --fresh)"
             )
         return found
 

@@ -101,7 +101,7 @@ def train(cell: Cell, threads: int = 0, fresh: bool = False, home: str | None = 
     ]
     taken = means(pl.concat(values)) if values else {}
     if ranks_by_chance(fitted, sets.get("test", learned["train"])):
-        fitted = replace(fitted, remarks=(*fitted.remarks, "it gives all documents one score, and ranks by chance"))
+        fitted = replace(fitted, remarks=(*fitted.remarks, "it gives all documents the same score, so the ranking is random"))
     pairs = fitted.counted_pairs
     counted = {"effective_pairs": float(np.mean([sum(found.total for found in terms) for _, terms in pairs]))} if pairs else {}
     result = CellResult(key, fitted.digest, taken | counted, round(seconds, 3), fitted.remarks)

@@ -56,7 +56,7 @@ class TreeCosts:
     def remark(self) -> str:
         """The medians in words."""
         moved, exchanges, seconds = (float(np.median(values)) for values in (self.moved, self.exchanges, self.seconds))
-        return f"a tree cost {moved / 1e6:.2f} MB, {exchanges:.0f} exchanges and {seconds:.3f} s (medians)"
+        return f"each tree cost {moved / 1e6:.2f} MB, {exchanges:.0f} exchanges and {seconds:.3f} s (medians)"
 
 
 class ShardOnWorker:
@@ -181,7 +181,7 @@ def fit_on(
     if not workers:
         raise ValueError("the cluster has no workers")
     if encrypted := [address for address in workers if address.startswith("tls://")]:
-        raise ValueError(f"worker {encrypted[0]}: parts send their sums unencrypted, so they take a cluster without TLS")
+        raise ValueError(f"worker {encrypted[0]}: parts send their sums unencrypted, so they need a cluster without TLS")
     opened = partial(
         client.submit, _open, str(state.STATE.absolute().parent), model, actor=True, pure=False, allow_other_workers=True
     )
@@ -295,7 +295,7 @@ def _outcome(future: Future, call: Any) -> Any:
 
 
 def _lost(part: str) -> ShardLost:
-    return ShardLost(f"part {part!r} is lost: its worker does not answer any more")
+    return ShardLost(f"part {part!r} is lost: its worker no longer answers")
 
 
 def _size(value: Any) -> int:

@@ -18,7 +18,7 @@ def test_its_defaults_are_the_fields_protocol():
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        ({"clicked_pages": {"looks": [0.5, 0.6]}}, "nobody looks at a rank more often than at the one before it"),
+        ({"clicked_pages": {"looks": [0.5, 0.6]}}, "a rank cannot be examined more often than the one before it"),
         ({"clicked_pages": {"looks": []}}, "clicked_pages.looks"),
         ({"clicked_pages": {"noise": 1}}, "clicked_pages.noise"),
         ({"clicked_pages": {"share": 0}}, "clicked_pages.share"),

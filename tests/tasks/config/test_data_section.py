@@ -46,10 +46,10 @@ def test_attributes_that_queries_can_be_told_apart_by():
     [
         ({"files": "a.csv", "categorical": ["label"]}, "the column 'label' is the query, document, label"),
         ({"files": "a.csv", "attributes": ["site"], "categorical": ["site"]}, "the column 'site' is the query"),
-        ({"files": "a.csv", "categories": {"site": ["a", "a"]}}, "categories.site: a category stands twice"),
+        ({"files": "a.csv", "categories": {"site": ["a", "a"]}}, "categories.site: a category occurs twice"),
         (
             {"files": "a.csv", "categories": {"zip": [1234]}},
-            "1234 is a number to YAML; write categories in quotes, as they stand in the file",
+            "1234 is a number to YAML; write categories in quotes, as they are in the file",
         ),
         ({"generate": {}, "categorical": ["f1"]}, "columns of categories are in tables"),
     ],

@@ -19,8 +19,8 @@ def test_runs_are_named_by_themselves_or_by_their_files():
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (["a.run"], "fuse: 1 run; two or more are fused"),
-        (["a.run", "b/a.txt"], "fuse: b/a.txt: the name 'a' is taken; write NAME=FILE to name it otherwise"),
+        (["a.run"], "fuse: 1 run; give two or more"),
+        (["a.run", "b/a.txt"], "fuse: b/a.txt: the name 'a' is taken; write NAME=FILE to give it another name"),
         (["a.run", "rrf.run"], "fuse: rrf.run: the name 'rrf' is taken"),
     ],
 )

@@ -48,8 +48,8 @@ def test_what_can_be_polished():
         ("column", {"feature": "f1"}, "polish: column: it has no weights that can be moved freely"),
         ("combination", {}, "polish: combination: it has no weights"),
         ("lambdamart", {"monotone": {"f": 1}}, "polish: lambdamart: leaves that move freely do not stay monotone"),
-        ("ranksvm", {"polish": {"measure": "errors"}}, "fewer errors are better"),
-        ("ranksvm", {"polish": {"epsilon": 1e-9}}, "at most 1,000,000 are tried"),
+        ("ranksvm", {"polish": {"measure": "errors"}}, "lower 'errors' is better, but this measure must be maximised"),
+        ("ranksvm", {"polish": {"epsilon": 1e-9}}, "the limit is 1,000,000; raise epsilon or delta"),
     ):
         with pytest.raises(ValueError, match=rule):
             SECTIONS[kind](**{"kind": kind, "polish": True, **given})
@@ -64,7 +64,7 @@ def test_the_members_of_an_average_are_sections_too():
     assert weighed.build() == ltr.Average((ltr.LambdaMART(n_trees=7), ltr.RankSVM()), weights=(2, 0.5))
     assert read_ranker(weighed.model_dump(mode="json")) == weighed
     assert read_ranker({"kind": "average", **MEMBERS, "selection": 16, "select_on": "map"}).build().selection == 16
-    with pytest.raises(ValueError, match=r"weights=.*a number from 0 on for each of the 2"):
+    with pytest.raises(ValueError, match=r"weights=.*must be a number, 0 or more, for each of the 2"):
         read_ranker({"kind": "average", **MEMBERS, "weights": [2]})
     for told in ({"sweep": {"C": [1]}}, {"polish": True}, {"train_share": 0.5}):
         with pytest.raises(ValueError, match=f"{next(iter(told))} of a ranksvm: it belongs beside `of`"):
@@ -95,5 +95,5 @@ def test_several_measures_to_stop_by_and_features_that_may_meet():
     section = SECTIONS["lambdamart"](kind="lambdamart", stop_on=["ndcg_10", "map"], interactions=[["f1", "f2"], ["f3"]])
     assert section.build() == ltr.LambdaMART(stop_on=("ndcg_10", "map"), interactions=(("f1", "f2"), ("f3",)))
     assert read_ranker(section.model_dump(mode="json")) == section
-    with pytest.raises(ValueError, match="fewer errors are better"):
+    with pytest.raises(ValueError, match="lower 'errors' is better, but this measure must be maximised"):
         SECTIONS["lambdamart"](kind="lambdamart", stop_on=["ndcg_10", "errors"])

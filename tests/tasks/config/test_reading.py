@@ -37,12 +37,12 @@ def test_a_first_configuration_names_data_and_nothing_else():
         ({**SHORT, "rankers": {"m": {"kind": "lambdamart", "n_tree": 3}}}, "unknown key 'rankers.m.n_tree'; did you mean n_trees"),
         (
             {**SHORT, "rankers": {"m": {"kind": "lambdamort"}}},
-            r"rankers.m: unknown kind 'lambdamort'; did you mean lambdamart\? known: lambdamart, lambdarank",
+            r"rankers.m: unknown kind 'lambdamort'; did you mean lambdamart\? choose from: lambdamart, lambdarank",
         ),
         ({**SHORT, "rankers": {"m": {"n_trees": 3}}}, "rankers.m: a section names its kind: lambdamart, lambdarank"),
         (
             {**SHORT, "rankers": {"m": {"kind": "average", "of": [{"kind": "average", "of": []}]}}},
-            r"rankers.m.of.0: unknown kind 'average'; known: lambdamart.*weighted_fusion$",
+            r"rankers.m.of.0: unknown kind 'average'; choose from: lambdamart.*weighted_fusion$",
         ),
         ({**SHORT, "rankers": {"m": {"kind": "lambdamart", "n_trees": "many"}}}, r'n_trees: .*valid integer.*given: "many"'),
         (
@@ -79,7 +79,7 @@ def test_a_first_configuration_names_data_and_nothing_else():
         ({**SHORT, "conventions": {"ties": "random"}}, "conventions.ties"),
         ({"data": {}}, "exactly one of train, parts, files, qrels, generate; given: none"),
         ({"data": {"files": "a", "parts": ["b", "c", "d"]}}, "given: parts, files"),
-        ({"data": {"train": "a"}}, "train needs test beside it"),
+        ({"data": {"train": "a"}}, "train needs test \(or use files"),
         ({"data": {"parts": ["a", "b"]}}, "at least 3"),
         ({"data": {"files": "a", "folds": 2}}, "folds: 2 leaves nothing"),
         ({"data": {"files": "a", "shares": [0.5, 0.2, 0.2]}}, "sum to 1"),
@@ -94,12 +94,12 @@ def test_a_first_configuration_names_data_and_nothing_else():
         ({**SHORT, "rankers": {"m": {"kind": "lambdamart", "sigma": 0}}}, "sigma=0"),
         ({**SHORT, "expect": {"values": {"linear": {"test_err": 1}}}}, "'test_err' is not reported"),
         ({**SHORT, "optimality": {"rankers": ["nobody"]}}, "no ranker 'nobody'"),
-        ({**SHORT, "segments": {"baseline": "nobody"}}, "segments.baseline: no ranker 'nobody'; there are: lambdamart, linear"),
+        ({**SHORT, "segments": {"baseline": "nobody"}}, "segments.baseline: no ranker 'nobody'; choose from: lambdamart, linear"),
         ({**SHORT, "segments": {"baseline": "linear", "rankers": ["lin"]}}, "segments.rankers: no ranker 'lin'"),
         ({**SHORT, "segments": {"baseline": "linear", "rankers": ["linear"]}}, "segments: no ranker beside the baseline 'linear'"),
         (
             {"data": {"files": "a.csv", "attributes": ["language"]}, "segments": {"baseline": "linear", "by": ["langage"]}},
-            "segments.by: no attribute 'langage'; there are: language, documents",
+            "segments.by: no attribute 'langage'; choose from: language, documents",
         ),
         ({**SHORT, "segments": {"baseline": "linear", "by": ["popularity"]}}, "no attribute 'popularity'.*data.clicks gives"),
         ({**SHORT, "segments": {"baseline": "linear", "measure": "ndgc"}}, "unknown measure 'ndgc'"),
@@ -253,7 +253,7 @@ def test_a_study_is_one_run_a_data_set(tmp_path):
         ("datasets: {micro-average: {data: {files: a.txt}}}", "datasets.micro-average: that is the name of the column over all"),
         ("datasets: []", "name each data set, with its data and conventions"),
         ("datasets: {A: {files: a.txt}}", "datasets.A: a data set has data, conventions and rankers, not 'files'"),
-        (text.replace("[linear]", "[lineal]"), "baselines: no ranker 'lineal'; there are: lambdamart, linear"),
+        (text.replace("[linear]", "[lineal]"), "baselines: no ranker 'lineal'; choose from: lambdamart, linear"),
         (text.replace("{files: a.txt}", "{}"), "datasets.A: data: name the data by exactly one of"),
     ):
         with pytest.raises(ConfigError, match=says):
@@ -283,7 +283,7 @@ def test_what_is_repeated_is_a_run_a_value(tmp_path):
     assert set(study(REPEATED.replace("data.generate.seed", "seed")).runs) == {"drawn-3", "drawn-5", "files-3", "files-5"}
     for wrong, says in (
         (REPEATED.replace("[3, 5]", "3"), "repeat: one key with the values that it takes"),
-        (REPEATED.replace("[3, 5]", "[3, 3]"), "repeat.data.generate.seed: a value stands twice"),
+        (REPEATED.replace("[3, 5]", "[3, 3]"), "repeat.data.generate.seed: a value occurs twice"),
         (
             REPEATED.replace("data.generate.seed", "data.clicked_pages.seed"),
             "no data set has the section of data.clicked_pages.seed",
@@ -382,7 +382,7 @@ def test_a_file_of_another_encoding_is_refused(tmp_path):
 def test_a_grid_of_a_million_cells_is_refused_with_its_size_at_once():
     grid = {"learning_rate": list(range(1, 101)), "n_leaves": list(range(2, 102)), "n_trees": list(range(1, 101))}
     began = time.perf_counter()
-    with pytest.raises(ConfigError, match=r"sweep: 1,000,000 cells a fold \(trees 1,000,000\); at most 10,000"):
+    with pytest.raises(ConfigError, match=r"sweep: 1,000,000 cells per fold \(trees 1,000,000\); at most 10,000"):
         parse({"data": {"files": "a"}, "rankers": {"trees": {"kind": "lambdamart", "sweep": grid}}})
     assert time.perf_counter() - began < 2
 
@@ -391,14 +391,12 @@ def test_an_empty_kind_of_evidence_is_refused_and_null_is_none(tmp_path):
     path = tmp_path / "c.yaml"
     for empty in ("microscope:\n", "microscope:   # later\n", "microscope :\nseed: 2\n"):
         path.write_text(f"data: {{files: a.txt}}\n{empty}")
-        with pytest.raises(
-            ConfigError, match=r"c.yaml: microscope: nothing is written behind it; microscope: \{\}, or its keys, asks for it"
-        ):
+        with pytest.raises(ConfigError, match=r"c.yaml: microscope: is empty; write microscope: \{\} \(or its keys\) to enable it"):
             read(path)
     path.write_text("data: {files: a.txt}\nmicroscope: null\noptimality:\n  epsilon: 0.1\n")
     config = read(path)
     assert [type(one).key for one in config.evidence] == ["optimality"]
-    with pytest.raises(ConfigError, match="--set optimality=: optimality: nothing is written behind it"):
+    with pytest.raises(ConfigError, match="--set optimality=: optimality: is empty; write optimality:"):
         read(path, ["optimality="])
     assert not read(path, ["optimality=null"]).evidence
 

@@ -168,7 +168,7 @@ def test_what_is_no_parameter_is_not_swept(path, values, shared):
     mean = {"kind": "average", "on": ["a"]}
     rankers = {"a": {"kind": "lambdamart"}, "m": mean if shared else {**mean, "sweep": {path: values}}}
     where = "" if shared else "rankers.m."
-    with pytest.raises(ConfigError, match=rf"{where}sweep.{path}: it is no parameter that is swept; write a ranker for each"):
+    with pytest.raises(ConfigError, match=rf"{where}sweep.{path}: {path} cannot be swept; define a separate ranker for each value"):
         parse({"data": {"files": "x"}, "rankers": rankers, **({"sweep": {path: values}} if shared else {})})
 
 

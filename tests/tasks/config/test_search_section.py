@@ -18,9 +18,9 @@ def of(kind="lambdamart", **given):
 @pytest.mark.parametrize(
     ("space", "said"),
     [
-        ({"learning_rate": {"low": 0, "high": 1, "log": True}}, "learning_rate: low 0 with log: true; a logarithmic range begins above 0"),
-        ({"learning_rate": {"low": 2, "high": 1}}, "learning_rate: low 2 is not below high 1"),
-        ({"learning_rate": {"low": 1}}, "learning_rate: a range has low and high; a choice is a list of values"),
+        ({"learning_rate": {"low": 0, "high": 1, "log": True}}, "learning_rate: low 0 with log: true; a logarithmic range must begin above 0"),
+        ({"learning_rate": {"low": 2, "high": 1}}, "learning_rate: low 2 must be below high 1"),
+        ({"learning_rate": {"low": 1}}, "learning_rate: a range must have low and high; a choice must be a list of values"),
         ({"learning_rat": RATE}, "search.space.learning_rat: there is no such parameter; did you mean learning_rate"),
         ({"learning_rate": {**RATE, "hihg": 2}}, "unknown key 'rankers.t.search.space.learning_rate.hihg'; did you mean high?"),
         ({"n_leaves": {"low": 1, "high": 9}}, "search.space.n_leaves: LambdaMART: n_leaves=1 is out of range"),
@@ -28,9 +28,9 @@ def of(kind="lambdamart", **given):
         ({"leaf": ["newton", "gradiant"]}, "search.space.leaf: input should be 'newton' or 'gradient'"),
         ({"leaf": ["newton"]}, "at least 2 items"),
         ({"leaf": ["newton", "newton"]}, "has a value twice"),
-        ({"leaf": {"choice": ["newton", "gradient"], "low": 1}}, "it has a choice and low: one or the other"),
-        ({"n_trees": {"low": 2, "high": 9}}, "search.space.n_trees: halving decides for how long a draw is trained"),
-        ({"learning_rate": {**RATE, "when": {"leaf": "newton"}}}, "'leaf' is no choice that stands before it; these are: none"),
+        ({"leaf": {"choice": ["newton", "gradient"], "low": 1}}, "choice and low exclude each other; give one"),
+        ({"n_trees": {"low": 2, "high": 9}}, "search.space.n_trees: halving decides how long a trial is trained"),
+        ({"learning_rate": {**RATE, "when": {"leaf": "newton"}}}, "'leaf' must be a choice listed before it; choose from: none"),
         ({"leaf": ["newton", "gradient"], "sigma": {**RATE, "when": {"leaf": "x"}}}, "space.sigma.when: leaf is never 'x'"),
     ],
 )  # fmt: skip
@@ -44,20 +44,20 @@ def test_a_bad_space_is_told_in_one_line(space, said):
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        (of(search="aut"), "'aut' is no search; it is auto, or a mapping of space, trials"),
-        (of(search={"halving": 1}), "halving 1 would let every draw go on"),
+        (of(search="aut"), "'aut' is not a search; write auto, or a mapping of space, trials"),
+        (of(search={"halving": 1}), "halving: 1 would keep every trial"),
         (of(search={"sampler": "cma"}), "input should be 'tpe', 'random' or 'cmaes'"),
         (of(search={"sampler": "cmaes", "space": {"leaf": ["newton", "gradient"]}}), "cmaes draws numbers, and this is a choice"),
-        (of(search={"sampler": "cmaes", "space": {"learning_rate": RATE}}), "cmaes draws two parameters or more"),
+        (of(search={"sampler": "cmaes", "space": {"learning_rate": RATE}}), "cmaes needs two or more parameters"),
         (of("lambdarank", search={"sampler": "cmaes"}), "cmaes draws numbers, and this is a choice"),
-        (of("least_squares", search={"sampler": "cmaes"}), "cmaes draws two parameters or more"),
+        (of("least_squares", search={"sampler": "cmaes"}), "cmaes needs two or more parameters"),
         (of("adarank", search={"sampler": "cmaes"}), "rankers.t: search: adarank has no space of its own; write search.space"),
-        (of(search="auto", sweep={"n_leaves": [4, 8]}), "search: a ranker with sweep is not searched"),
+        (of(search="auto", sweep={"n_leaves": [4, 8]}), "search: a ranker with sweep cannot be searched"),
         (of(search={"halving": 3}, polish=True), "lambdamart cannot go on from where it was, as it is polished"),
         (of("ranksvm", search={"halving": 3}), "ranksvm cannot go on from where it was, as it does not learn step by step"),
         (of("column", feature="f", search="auto"), "column has no space of its own; write search.space"),
-        ({**of(), "budget": "10m"}, "budget: 600 s, and nothing is searched"),
-        ({**of(search="auto"), "budget": "ten"}, "budget: 'ten' is no time; write it as 90s, 10m or 1h30m"),
+        ({**of(), "budget": "10m"}, "budget: 600 s is set but no ranker is searched"),
+        ({**of(search="auto"), "budget": "ten"}, "budget: 'ten' is not a time; write it as 90s, 10m or 1h30m"),
         ({**of(search="auto"), "budget": 0}, "budget: input should be greater than 0"),
         ({**of(search="auto"), "expect": {"values": {"t": {"test_map": 1}}}}, "expect.values: t is searched"),
         ({**of(search={"trials": 10_000}), "rankers": {n: {"kind": "lambdamart", "search": {"trials": 6000}} for n in "ab"}}, "12,000 cells"),
@@ -132,7 +132,7 @@ def test_draws_that_are_polished_are_trained_to_their_end():
     config = parse({"data": {"files": "x"}, "rankers": {"t": {"kind": "lambdamart", "search": {"space": space}}}})
     assert config.lengths("t") == [None]
     assert config.resolved()["rankers"]["t"]["search"]["halving"] == 0
-    with pytest.raises(ValueError, match="lambdamart cannot go on from where it was, as it is polished; take halving: 0"):
+    with pytest.raises(ValueError, match="lambdamart cannot go on from where it was, as it is polished; set halving: 0"):
         parse({"data": {"files": "x"}, "rankers": {"t": {"kind": "lambdamart", "search": {"space": space, "halving": 2}}}})
 
 

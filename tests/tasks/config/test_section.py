@@ -76,7 +76,7 @@ def test_a_parameter_of_a_term_is_named_where_it_is():
 )
 def test_true_and_false_are_no_numbers(path, given):
     written = {"data": {"generate": {"queries": [20, 10, 10]}}, "rankers": {"a": {"kind": "lambdamart", path: given}}}
-    with pytest.raises(ConfigError, match=f"^c: rankers.a: {path}: true and false are no numbers$"):
+    with pytest.raises(ConfigError, match=f"^c: rankers.a: {path}: true and false are not numbers$"):
         parse(written, "c")
 
 
@@ -85,7 +85,7 @@ def test_true_and_false_where_they_may_stand():
     found = parse({"data": data, "rankers": {"a": {"kind": "lambdamart", "polish": True}}, "refit": False}, "c")
     assert found.rankers["a"].polish.steps == 1000
     for key in ("scale", "seed", "budget"):
-        with pytest.raises(ConfigError, match=f"^c: {key}: true and false are no numbers$"):
+        with pytest.raises(ConfigError, match=f"^c: {key}: true and false are not numbers$"):
             parse({"data": data, "rankers": {"a": {"kind": "lambdamart"}}, key: True}, "c")
 
 

@@ -55,7 +55,7 @@ def test_check_takes_them_and_what_is_wrong_is_an_error(workplace, capsys):
     (workplace / "w.json").write_text(JUDGMENTS["w.json"])
     assert main(["check", "u.ndjson", "w.json"]) == 1
     said = capsys.readouterr().out
-    assert 'error    u.ndjson: line 1: timestamp "x": a time is ISO 8601' in said
+    assert 'error    u.ndjson: line 1: timestamp "x": a time must be ISO 8601' in said
     assert "note     w.json: judgments by rating" in said
 
 

@@ -91,7 +91,7 @@ def test_labels_of_the_machine_that_nobody_judged_are_named(folder):
     table = pl.read_csv("judged.csv").with_columns(grade=pl.when(pl.col("label") < 2).then(pl.col("grade")))
     table.write_csv("judged.csv")
     ready, _ = whole(BY_COLUMN)
-    told = f"people judged no document that the machine labels 2, {(table['label'] == 2).sum()} documents: these are worth what people say of all"
+    told = f"people judged no document that the machine labels 2, {(table['label'] == 2).sum()} documents: these get the average human label of all other documents"
     assert any(one.text.startswith(told) for one in ready.findings if one.subject == "calibrate")
 
 
@@ -99,7 +99,7 @@ def test_weights_are_for_rankers_that_obey_them(folder):
     asked = {**BY_COLUMN, "calibrate": {"source": "grade", "weights": True}}
     config = parse({"data": asked, "rankers": {"a": {"kind": "column", "feature": "a"}, "net": {"kind": "lambdarank"}}})
     with pytest.raises(
-        DataError, match=r"data.calibrate.weights: rankers.net \(lambdarank\) does not weigh documents; these do: lambdamart, "
+        DataError, match=r"data.calibrate.weights: rankers.net \(lambdarank\) does not weigh documents; choose from: lambdamart, "
     ):
         require_sources(config, ready_data(config).folds)
     of_net = {"kind": "average", "of": [{"kind": "lambdamart"}, {"kind": "lambdarank"}]}
@@ -133,7 +133,7 @@ def test_commands_know_it(folder, capsys):
 def test_what_was_judged_by_nobody_is_refused(folder):
     (folder / "people.qrels").write_text("q1 0 unknown 2\n")
     with pytest.raises(
-        DataError, match=r"data\.calibrate: calibration: people judged 0 documents that the machine labelled; it takes two"
+        DataError, match=r"data\.calibrate: calibration: people judged 0 documents that the machine labelled; two are needed"
     ):
         whole(BY_FILE)
     (folder / "judged.txt").write_text("1 qid:1 1:0\n0 qid:1 1:1\n")

@@ -40,9 +40,11 @@ def test_labels(good):
 
 def test_labels_below_the_threshold_are_warned_of(good):
     low = replace(good, labels=np.minimum(good.labels, 1))
-    assert says(low, "warning", "no label reaches 2")
-    assert says(low, "warning", "count as relevant; set conventions.threshold: 1")
-    assert not says(low, "warning", "no label reaches", conventions=Conventions(threshold=1))
+    assert says(
+        low, "warning", "the largest label is 1, but binary measures (MAP, MRR, …) count only labels of 2 or more as relevant"
+    )
+    assert says(low, "warning", "as relevant; set conventions.threshold: 1")
+    assert not says(low, "warning", "the largest label is", conventions=Conventions(threshold=1))
 
 
 def test_what_counts_as_relevant_is_told():
@@ -71,7 +73,7 @@ def test_queries_that_teach_nothing():
 
 
 def test_labels_that_put_no_document_above_another(good):
-    same, two_labels = "the same label: no ranking is better", "no query has judged documents of two labels"
+    same, two_labels = "the same label: no ranking is better", "within each query all judged documents have the same label"
     flat = replace(good, labels=np.full(good.n_documents, 3.0), sources={})
     assert says(flat, "error", same)
     assert not says(good, "error", same)
@@ -111,17 +113,17 @@ def test_features_that_encode_a_label(good):
 def test_duplicates_and_conflicts():
     features = np.array([[1.0], [1.0], [2.0], [1.0]])
     queries = Queries(features, np.array([1.0, 2, 0, 1]), np.array([0, 3, 4]))
-    assert says(queries, "warning", "1 document with another one's feature vector in the same query")
+    assert says(queries, "warning", "1 document duplicates the feature vector of another document of the same query")
     assert says(queries, "warning", "data.clean drops 2 documents whose labels differ")
     with_ids = replace(queries, documents=np.array([b"x", b"y", b"y", b"x"]))
-    assert says(with_ids, "warning", "1 document with another one's document id in the same query")
-    assert says(with_ids, "warning", "1 document with another one's feature vector in the same query")
+    assert says(with_ids, "warning", "1 document duplicates the document id of another document of the same query")
+    assert says(with_ids, "warning", "1 document duplicates the feature vector of another document of the same query")
 
 
 def test_shared_queries_stop_a_run(good):
     found = shared_queries(good, good, "test", "train")
     assert found[0].level == "error"
-    with pytest.raises(DataError, match="test: 30 queries in train too"):
+    with pytest.raises(DataError, match="test: 30 queries also in train, so that results on them would be too good"):
         refuse(found)
     assert not shared_queries(good, make_queries(5, seed=9, clicks=False), "test", "train")
 
@@ -132,7 +134,7 @@ def test_ids_that_a_spreadsheet_takes_for_formulas_are_told(good):
     assert says(
         found,
         "note",
-        "2 query ids that a spreadsheet takes for a formula ('-x' for one); ids are written into CSV files as they are",
+        "2 query ids that a spreadsheet takes for a formula (e.g. '-x'); ids are written into CSV files as they are",
     )
     assert not says(good, "note", "formula")
 

@@ -47,7 +47,9 @@ def test_a_good_log(said):
     assert not found["warning"]
     assert found["note"][0] == "4 sessions, 4 pages, 11 impressions, 5 clicks (4 the last of their page), ranks 1–3"
     assert found["note"][1] == "clicks by rank, 1: 75.0%, 2: 50.0%, 3: 0.0%"
-    assert found["note"][2].startswith("2 of 3 clicked documents shown at several ranks: the position's part can be told")
+    assert found["note"][2].startswith(
+        "2 of 3 clicked documents shown at several ranks: position bias can be separated from relevance at ranks 1–2"
+    )
     assert found["note"][3] == (
         "1 of 2 judged queries in the log; 2 of 4 judged documents shown (50.0%); 2 of 5 shown documents judged (40.0%), "
         "of those of judged queries 2 of 3 (66.7%)"
@@ -62,22 +64,25 @@ def test_several_data_sets_are_covered_together(said):
 def test_positions_that_cannot_be_told(said):
     fixed = [*page(1, "shoes", "ab", "a"), *page(2, "shoes", "ab", "b")]
     assert said(fixed)["warning"] == [
-        "0 of 2 clicked documents shown at several ranks: the position's part cannot be told from the document's (all clicks), "
-        "labels keep it and debias has nothing to go by"
+        "0 of 2 clicked documents shown at several ranks: position bias cannot be separated from relevance (all clicks): "
+        "click labels stay biased, and debias has no effect"
     ]
     below = [*GOOD, *page(9, "shoes", "lmnop", "p")]
-    assert any("(ranks 1–2, not with rank 5; all clicks)" in text for text in said(below)["note"])
+    assert any("at ranks 1–2, not with rank 5 (all clicks)" in text for text in said(below)["note"])
     bare = [{k: v for k, v in row.items() if k != "rank"} for row in GOOD]
     found = said(bare)
-    assert "no column 'rank' (clicks.rank): how clicks depend on the position cannot be told" in found["note"]
+    assert "no column 'rank' (clicks.rank): position bias cannot be estimated" in found["note"]
     assert found["note"][0].endswith("(4 the last of their page)")
     wrong = [{**row, "rank": row["rank"] - 1} for row in GOOD]
-    assert "row 1: rank '0': the place a result was shown at, 1 to 999999: how clicks" in said(wrong)["warning"][0]
+    assert (
+        "row 1: rank '0': must be the rank a result was shown at, 1 to 999999: position bias cannot be estimated"
+        in said(wrong)["warning"][0]
+    )
 
 
 def test_repeated_rows_and_pages_in_one(said):
     found = said([*GOOD, *GOOD[:2]])
-    assert found["warning"] == ["2 rows of 13 repeat a document of their page: it was shown once, where it first stood"]
+    assert found["warning"] == ["2 of 13 rows repeat a document on the same page; only the first is counted"]
     again = [*GOOD, *page(1, "Shoes", "de", "d")]
     assert found["note"] == said(GOOD)["note"]
     assert said(again)["warning"] == [
@@ -85,14 +90,14 @@ def test_repeated_rows_and_pages_in_one(said):
     ]
     numbered = [{**row, "interaction": k >= len(GOOD)} for k, row in enumerate(again)]
     assert said(numbered)["warning"][0] == (
-        "its column 'interaction' is not read: pages are told apart by session and query alone (clicks.interaction: interaction reads it)"
+        "column 'interaction' is ignored: a page is identified by session and query only (clicks.interaction: interaction reads it)"
     )
     assert not said(numbered, interaction="interaction")["warning"]
 
 
 def test_clicks_without_an_order(said):
     marked = [{**row, "click": int(row["click"] > 0)} for row in GOOD]
-    assert "1 page of 4 where several results are the last click: each of them counts as it" in said(marked)["note"]
+    assert "on 1 of 4 pages several results share the last click; each counts as the last" in said(marked)["note"]
     none = [{**row, "click": 0} for row in GOOD]
     assert said(none)["warning"] == ["no result is clicked: every label is 0 (clicks.click names the column 'click')"]
 
@@ -129,7 +134,7 @@ def test_a_log_is_looked_at_once(tmp_path, monkeypatch):
 def test_an_empty_log(tmp_path):
     (tmp_path / "log.csv").write_text("session,query,document,click\n")
     (found,) = log_findings(ClickLog(log=tmp_path / "log.csv"), [JUDGED])
-    assert (found.level, found.text) == ("error", "there is no row in it")
+    assert (found.level, found.text) == ("error", "it has no rows")
 
 
 def test_documents_without_a_label_are_not_judged(said):

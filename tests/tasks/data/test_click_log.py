@@ -112,7 +112,9 @@ def test_a_number_that_is_no_order_of_a_click_is_refused(tmp_path, wrong, shown)
     path = tmp_path / "l.parquet"
     rows = {"session": ["s", "s", "s"], "query": ["q"] * 3, "document": ["a", "b", "c"], "click": [1.0, None, wrong]}
     pl.DataFrame(rows).write_parquet(path)
-    with pytest.raises(DataError, match=rf"l\.parquet, row 3: click {shown}: the order of a click, 1 and up, or 0 for none"):
+    with pytest.raises(
+        DataError, match=rf"l\.parquet, row 3: click {shown}: must be the order of a click, 1 or more, or 0 for none"
+    ):
         open_log(ClickLog(log=path))
     pl.DataFrame(rows | {"click": [1.0, None, 0.0]}).write_parquet(path)
     assert open_log(ClickLog(log=path))[0].collect()["_order"].to_list() == [1, 0, 0]
@@ -124,14 +126,14 @@ def test_a_decimal_that_is_no_order_of_a_click_is_refused(tmp_path):
     for wrong in ("-1.00", "0.50"):
         clicks = pl.Series(["1.00", wrong]).cast(pl.Decimal(10, 2))
         pl.DataFrame({**rows, "click": clicks}).write_parquet(path)
-        with pytest.raises(DataError, match=rf"l\.parquet, row 2: click {float(wrong):g}: the order of a click"):
+        with pytest.raises(DataError, match=rf"l\.parquet, row 2: click {float(wrong):g}: must be the order of a click"):
             open_log(ClickLog(log=path))
 
 
 @pytest.mark.parametrize("session", [None, ""])
 def test_a_row_without_a_session_is_refused_and_no_page_is_made_of_such_rows(tmp_path, session):
     rows = [("s", "q", "a", 1, 1), (session, "q", "a", 1, 1), (session, "q", "a", 0, 2)]
-    with pytest.raises(DataError, match=r"l\.csv, line 3: session is empty: every row names its session"):
+    with pytest.raises(DataError, match=r"l\.csv, line 3: session is empty: every row must name its session"):
         open_log(ClickLog(log=write(tmp_path / "l.csv", rows)))
     pl.DataFrame(rows, schema=["session", "query", "document", "click", "rank"], orient="row").write_parquet(tmp_path / "l.parquet")
     with pytest.raises(DataError, match=r"l\.parquet, row 2: session is empty"):
@@ -146,23 +148,23 @@ def test_whole_numbers_are_read_as_tools_write_them_among_missing_ones(tmp_path)
     numbers.write_parquet(tmp_path / "l.parquet")
     assert open_log(ClickLog(log=tmp_path / "l.parquet"), ranks=True)[0].collect()["_rank"].to_list() == [1, 2, 3]
     numbers.with_columns(rank=pl.lit(1.5)).write_parquet(tmp_path / "l.parquet")
-    with pytest.raises(DataError, match=r"l\.parquet, row 1: rank '1.5': the place a result was shown at"):
+    with pytest.raises(DataError, match=r"l\.parquet, row 1: rank '1.5': must be the rank a result was shown at"):
         open_log(ClickLog(log=tmp_path / "l.parquet"), ranks=True)
 
 
 def test_a_column_of_lists_is_refused(tmp_path):
     rows = {"session": ["s"], "query": ["q"], "document": ["a"], "click": [[1, 3]]}
     pl.DataFrame(rows).write_parquet(tmp_path / "l.parquet")
-    with pytest.raises(DataError, match=r"l\.parquet: column 'click' holds List\(Int64\): a log holds texts and numbers"):
+    with pytest.raises(DataError, match=r"l\.parquet: column 'click' holds List\(Int64\): a log must hold texts and numbers"):
         open_log(ClickLog(log=tmp_path / "l.parquet"))
 
 
 @pytest.mark.parametrize(("line", "said"), [
-    (b"s,q,c", "line 3: 3 fields; the header names 5"),
-    (b"s,q,c,0,3,1", "line 3: 6 fields; the header names 5"),
-    (b"s,q\xfc,c,0,3", "line 3: 's,q\ufffd,c,0,3': text is UTF-8, and a byte of this is none"),
-    (b"s,q,c,99999999999999999999,3", "line 3: click '99999999999999999999': the order of the clicks"),
-    (b"s,q,c,\xd9\xa3,3", "line 3: click '\u0663': the order of the clicks"),
+    (b"s,q,c", "line 3: 3 fields; the header has 5"),
+    (b"s,q,c,0,3,1", "line 3: 6 fields; the header has 5"),
+    (b"s,q\xfc,c,0,3", "line 3: 's,q\ufffd,c,0,3': not UTF-8; convert the file to UTF-8"),
+    (b"s,q,c,99999999999999999999,3", "line 3: click '99999999999999999999': must be the order of the clicks"),
+    (b"s,q,c,\xd9\xa3,3", "line 3: click '\u0663': must be the order of the clicks"),
 ])  # fmt: skip
 def test_a_line_that_is_none_is_refused(tmp_path, line, said):
     """A line that was cut short is no result without a click, and one with a comma too many no other columns."""
@@ -177,7 +179,7 @@ def test_a_quote_is_a_letter_in_a_log_of_tabs(tmp_path):
     path.write_text('session\tquery\tdocument\tclick\ns\t5" pipe\ta\t1\ns\t"\tb\t\n')
     assert open_log(ClickLog(log=path))[0].collect()["query"].to_list() == ['5" pipe', '"']
     path.write_text('session\tquery\tdocument\tclick\ns\t5" pipe\ta\t1\ns\t"\tb\n')
-    with pytest.raises(DataError, match=r"l\.tsv, line 3: 3 fields; the header names 4"):
+    with pytest.raises(DataError, match=r"l\.tsv, line 3: 3 fields; the header has 4"):
         open_log(ClickLog(log=path))
 
 

@@ -43,7 +43,7 @@ def test_models_are_compared_on_sessions_that_are_held_out(log):
     assert 480 < compared.held_out < 720
     assert {one.name for one in compared.models} == set(MODELS)
     assert compared.winner in ("pbm", "ubm")
-    assert compared.sentence().startswith(f"{compared.winner} foretells clicks best: -0.")
+    assert compared.sentence().startswith(f"{compared.winner} predicts clicks best: log-likelihood -0.")
     found = written_models(compared, fit_model(read, "pbm", 4.0), read)
     assert found["winner"] == compared.winner
     assert found["models"]["rctr"]["worse"]
@@ -58,7 +58,7 @@ def test_the_table_is_the_models(log):
     assert fitted.table["impressions"].sum() == 15_000
     assert fitted.table["clicks"].sum() == read.pages.click.sum()
     assert fitted.looks == pytest.approx(model.examination(read.pages).tolist())
-    assert fitted.sentence().startswith("dcm, looks at ranks 1, 2, …: 1.00 ")
+    assert fitted.sentence().startswith("dcm, examination probability at ranks 1, 2, …: 1.00 ")
 
 
 def test_one_ranking_a_query(tmp_path):
@@ -78,7 +78,7 @@ def test_a_rank_of_its_own_is_told(tmp_path):
     frame = pl.DataFrame(rows, schema=["session", "document", "rank", "click"], orient="row").with_columns(query=pl.lit("q"))
     frame.write_parquet(tmp_path / "log.parquet")
     (note,) = position_notes(log_pages(ClickLog(log=tmp_path / "log.parquet")).pages)
-    assert note.startswith("rank 5 not tied to the others")
+    assert note.startswith("no document links rank 5 to the other ranks (clicked at one, shown at the other); there, pbm")
 
 
 def test_too_few_sessions(tmp_path):
@@ -97,8 +97,13 @@ def test_labels_that_models_give_stand_beside_those_that_are_counted(log):
     assert tables["click"].columns == tables["counted"].columns
     assert tables["click"]["rate"].to_list() == fit(read.pages, "pbm").attraction.tolist()
     assert tables["rare"].height == 0
-    assert any(re.match(r"pbm, looks at ranks 1, 2, …: 1\.00 ±0\.0\d, 0\.\d\d ±0\.0\d, .*; documents", note) for note in notes)
-    assert any("foretells clicks best" in note for note in notes)
+    assert any(
+        re.match(
+            r"pbm, examination probability at ranks 1, 2, …: 1\.00 ±0\.0\d, 0\.\d\d ±0\.0\d, .*; attractiveness is shrunk", note
+        )
+        for note in notes
+    )
+    assert any("predicts clicks best" in note for note in notes)
 
 
 def test_attractiveness_comes_nearer_to_the_truth_than_rates(log):

@@ -51,7 +51,7 @@ def test_every_fold_learns_from_pages_and_is_tested_on_judgments(parts):
 
 
 def test_users_click_by_what_labels_gain(workplace):
-    """Ratings up to 1,500, of which 2^label is no number."""
+    """Ratings up to 1,500, of which 2^label is not a number."""
     rng, lines = np.random.default_rng(0), []
     for q in range(60):
         for rating in (0, 500, 1000, 1500):
@@ -115,7 +115,7 @@ def test_what_a_first_ranker_cannot_learn_from_is_refused(parts, workplace):
     )
     with pytest.raises(DataError, match="in every query all documents have the same label"):
         ready_data(parse({"data": {"train": "flat.txt", "test": parts[0], "clicked_pages": {}}}))
-    with pytest.raises(DataError, match="no training query has documents of two labels for the first ranker"):
+    with pytest.raises(DataError, match="no training query has documents with different labels, so the first ranker cannot learn"):
         ready_data(parse({"data": {"files": "relevant.csv", "clicked_pages": {}}}))
     with pytest.raises(DataError, match=r"data\.clicked_pages: the first ranker cannot learn: .*missing"):
         ready_data(parse({"data": {"files": "holes.csv", "clicked_pages": {}}}))

@@ -88,7 +88,8 @@ def test_nothing_matches(log):
         attach(judged(), table)
     rare = click_table(log.model_copy(update={"min_impressions": 99}))
     with pytest.raises(
-        DataError, match=r"the data: the click label 'few': no document of the log was shown as often as min_impressions asks"
+        DataError,
+        match=r"the data: the click label 'few': no document of the log has as many impressions as min_impressions requires",
     ):
         attach(judged(), rare, "few")
     with pytest.raises(DataError, match="have no id"):
@@ -188,7 +189,7 @@ def test_debiased_rates_are_closer_to_what_users_value(simulated):
     attraction = 1 / (1 + np.exp(-3 * (users[shown] - 1)))
     correlation = [np.corrcoef(label[shown], attraction)[0, 1] for label in (raw, unbiased)]
     assert correlation[1] > correlation[0] + 0.05, correlation
-    looks = [float(look) for look in notes[0].removeprefix("looks at ranks 1, 2, … (all clicks): ").split()]
+    looks = [float(look) for look in notes[0].removeprefix("examination probability at ranks 1, 2, … (all clicks): ").split()]
     assert looks == pytest.approx(1 / np.arange(1, 11), abs=0.04)
     assert notes[1].startswith("label 'click': ")
     assert "τ with judgments" in notes[2]
@@ -211,9 +212,9 @@ def test_looks_are_those_of_the_clicks_that_a_label_counts(tmp_path):
     of_last, of_all = ({"clicks": "last"}, {})
     log = ClickLog(log=tmp_path / "l.parquet", debias=True, clicks="last", more={"every": ClickLabel(debias=True)})
     notes = click_tables(log)[1]
-    assert [note.split(":")[0] for note in notes if note.startswith("looks")] == [
-        "looks at ranks 1, 2, … (last clicks)",
-        "looks at ranks 1, 2, … (all clicks)",
+    assert [note.split(":")[0] for note in notes if note.startswith("examination")] == [
+        "examination probability at ranks 1, 2, … (last clicks)",
+        "examination probability at ranks 1, 2, … (all clicks)",
     ]
     assert notes[0].split(": ")[1] != notes[-1].split(": ")[1]
     for more in (of_last, of_all):
@@ -230,10 +231,10 @@ def test_a_rank_that_drew_clicks_keeps_its_labels(tmp_path):
     rates = {document: rate for _, document, _, _, rate in tables["click"].rows()}
     assert 0 < rates["d"] <= 1
     assert set(rates) == {"a", "b", "d"}
-    tied = [note for note in notes if note.startswith("rank 4 drew clicks, but")]
-    assert "and 1 document shown nowhere else without a label otherwise" in tied[0]
-    dark = [note for note in notes if note.startswith("ranks 3, 5 drew no click that counts")]
-    assert dark[0].endswith("and 3 documents shown nowhere else without a label")
+    tied = [note for note in notes if note.startswith("rank 4 had clicks but")]
+    assert "without it, 1 document shown only there would get no label" in tied[0]
+    dark = [note for note in notes if note.startswith("ranks 3, 5 had no counted click")]
+    assert dark[0].endswith("and 3 documents shown only there without a label")
 
 
 def test_a_log_that_cannot_tell_positions(simulated, tmp_path):
@@ -246,7 +247,7 @@ def test_a_log_that_cannot_tell_positions(simulated, tmp_path):
     with pytest.raises(DataError, match="no column 'rank'"):
         click_tables(log.model_copy(update={"log": tmp_path / "none.parquet"}))
     frame.with_columns(rank=pl.col("rank") - 1).write_parquet(tmp_path / "zero.parquet")
-    with pytest.raises(DataError, match=r"zero.parquet, row 1: rank '0': the place a result was shown at, 1 to 999999"):
+    with pytest.raises(DataError, match=r"zero.parquet, row 1: rank '0': must be the rank a result was shown at, 1 to 999999"):
         click_tables(log.model_copy(update={"log": tmp_path / "zero.parquet"}))
 
 

@@ -51,14 +51,14 @@ def test_every_engine_says_the_same(workplace, name):
     ("line", "says"),
     [
         ({"query": "a", "hits": {"hits": [hit("1", ("t", 1), ("t", 2))]}}, "document '1': {\"name\": \"t\", \"value\": 2}: feature 't' is logged twice"),
-        ({"query": "a", "hits": {"hits": [hit("1", ("t", "high"))]}}, "document '1': t \"high\": a feature is a finite number"),
-        ({"query": "a", "hits": {"hits": [hit("1", ("t", 10**400))]}}, f"t 1{'0' * 39}: a feature is a finite number"),
+        ({"query": "a", "hits": {"hits": [hit("1", ("t", "high"))]}}, "document '1': t \"high\": a feature must be a finite number"),
+        ({"query": "a", "hits": {"hits": [hit("1", ("t", 10**400))]}}, f"t 1{'0' * 39}: a feature must be a finite number"),
         ({"query": "a", "hits": {"hits": [{"_id": "1"}]}}, "document '1': no fields._ltrlog: ask for ext.ltr_log in the search"),
-        ({"query": "a", "hits": {"hits": [{}]}}, "{}: a hit has an _id"),
-        ({"query": "a", "docs": []}, "an answer has hits.hits (Elasticsearch, OpenSearch) or response.docs (Solr)"),
+        ({"query": "a", "hits": {"hits": [{}]}}, "{}: a hit must have an _id"),
+        ({"query": "a", "docs": []}, "an answer must have hits.hits (Elasticsearch, OpenSearch) or response.docs (Solr)"),
         ({"query": "a", "response": {"docs": [{"id": "1"}]}}, "document '1': no [features]: ask for fl=id,[features]"),
-        ({"query": "a", "response": {"docs": [{"id": "1", "[features]": "t"}]}}, "[features] 't': features are written name=value"),
-        ({"query": "a", "response": {"docs": [{"id": "1", "[features]": "t=NaN"}]}}, "t \"NaN\": a feature is a finite number"),
+        ({"query": "a", "response": {"docs": [{"id": "1", "[features]": "t"}]}}, "[features] 't': features must be written name=value"),
+        ({"query": "a", "response": {"docs": [{"id": "1", "[features]": "t=NaN"}]}}, "t \"NaN\": a feature must be a finite number"),
         ({"query": "rambo", **ANSWER}, "query 'rambo', document '7555': it was logged before"),
         ({"query": "a", "hits": {"hits": [hit("1", ("query", 1))]}}, "a feature is named 'query'"),
     ],
@@ -79,7 +79,7 @@ def test_judgments_and_logged_features_are_a_data_set(workplace):
     assert notes == [
         "q.csv: 2 queries, 3 judgments",
         "1 query judged and in no run: left out",
-        "1 document judged and in no run: at no rank, as trec_eval has it, and nothing is learned from them",
+        "1 document judged and in no run: unranked, as in trec_eval, and not learned from",
         "1 document retrieved and not judged: kept, without a label",
         "2 documents not in run 'dense'",
         "1 document not in the feature logs",
@@ -102,5 +102,5 @@ def test_a_log_is_a_list(workplace, log):
     (workplace / "f.json").write_text(
         json.dumps({"query": "a", "response": {"hits": {"hits": [{"_id": "d", "fields": {"_ltrlog": [log]}}]}}})
     )
-    with pytest.raises(DataError, match=r"f.json.*document 'd': .*: a log is a list of names and values"):
+    with pytest.raises(DataError, match=r"f.json.*document 'd': .*: a log must be a list of names and values"):
         read_feature_logs([workplace / "f.json"])

@@ -69,7 +69,7 @@ def test_a_value_that_is_no_known_category_is_told(workplace):
     rows.write_csv("a.csv")
     queries, noted = read(["a.csv"], categories={"site": ["y", "x"]})
     assert sorted(queries.features[:, 0].tolist(), key=str) == pytest.approx([0.0, 1.0, np.nan, np.nan], nan_ok=True)
-    assert noted.notes == ("a.csv: 1 row of 4 with a 'site' that is no known category, such as 'new': missing",)
+    assert noted.notes == ("a.csv: 1 row of 4 with a 'site' that is not a known category, such as 'new': read as missing",)
 
 
 def test_the_order_of_rows_changes_nothing_and_split_queries_are_told(workplace):
@@ -95,7 +95,7 @@ def test_several_files_are_one_data_set_of_the_widest(workplace):
     queries, _ = read(["a.txt", "b.txt"])
     assert (queries.n_queries, queries.n_features) == (2, 4)
     (workplace / "c.txt").write_text("1 qid:1 4:1\n0 qid:1 1:1\n")
-    with pytest.raises(DataError, match=r"^c\.txt: query '1' is in a\.txt too; the rows of a query are in one file$"):
+    with pytest.raises(DataError, match=r"^c\.txt: query '1' is also in a\.txt; all rows of a query must be in one file$"):
         read(["a.txt", "c.txt"])
 
 
@@ -105,7 +105,7 @@ def test_a_file_without_ids_of_documents_beside_one_with_them_is_told(workplace)
     rows.drop("document").with_columns(query=2).write_csv("b.csv")
     queries, noted = read(["a.csv", "b.csv"])
     assert queries.documents is None
-    assert noted.notes == ("the documents of b.csv have no id, so those of the other files lose theirs",)
+    assert noted.notes == ("b.csv has no document ids, so ids are dropped for all files",)
     assert read(["b.csv"])[1].notes == ()
 
 
@@ -116,7 +116,7 @@ def test_tables_of_one_data_set_name_the_same_features_in_any_order(workplace):
     assert queries.names == ("f", "g")
     assert sorted(queries.features.tolist()) == [[2, 3], [4, 5], [7, 6], [9, 8]]
     (workplace / "c.csv").write_text("query,label,f,h\n3,1,2,3\n")
-    with pytest.raises(DataError, match=r"^c\.csv: no column 'g', which a\.csv has \(1 such column\); tables of one data set"):
+    with pytest.raises(DataError, match=r"^c\.csv: no column 'g', which a\.csv has \(1 such column\); all tables of a data set"):
         read(["a.csv", "b.csv", "c.csv"])
     (workplace / "d.csv").write_text("query,label,f,g,h\n3,1,2,3,4\n")
     with pytest.raises(DataError, match=r"^a\.csv: no column 'h', which d\.csv has"):
@@ -137,23 +137,23 @@ def test_group_sizes_beside_a_text_without_qid(workplace):
     with pytest.raises(DataError, match=r"line 2: 'x'"):
         read(["rank.train"])
     sizes.write_bytes(b"2\n\xff3\n")
-    with pytest.raises(DataError, match=r"rank\.train\.query, line 2: '\ufffd3': each line is the number"):
+    with pytest.raises(DataError, match=r"rank\.train\.query, line 2: '\ufffd3': each line must be the number"):
         read(["rank.train"])
 
 
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("a.txt", "1 qid:1 1:1\n1 qid:1 1:abc\n", r"a.txt, line 2: '1 qid:1 1:abc': a field reads FEATURE:VALUE"),
-        ("a.txt", "good qid:1 1:1\n", "a line starts with the label"),
+        ("a.txt", "1 qid:1 1:1\n1 qid:1 1:abc\n", r"a.txt, line 2: '1 qid:1 1:abc': a field must be FEATURE:VALUE"),
+        ("a.txt", "good qid:1 1:1\n", "a line must start with the label"),
         ("a.txt", "-2 qid:1 1:1\n", "must not be negative"),
         ("a.txt", "", "a.txt: the file is empty"),
         ("a.txt", "# nothing\n", "no document in it"),
-        ("a.csv", "query,label,f\n1,good,2\n", "row 1: column 'label' has 'good': labels and features are numbers"),
+        ("a.csv", "query,label,f\n1,good,2\n", "row 1: column 'label' has 'good': labels and features must be numbers"),
         (
             "a.csv",
             'query,label,f\n1,1,2\n1,0,"$1,299.00"\n',
-            "row 2: column 'f' has '.1,299.00'.*one is written 1234.5: a point, no separators",
+            "row 2: column 'f' has '.1,299.00': write it as 1234.5 \\(decimal point, no thousands separator, currency sign or %\\): labels",
         ),
         ("a.csv", "query,label,f\n1,1,2\n1,0,x\n", "row 2: column 'f' has 'x'"),
         ("a.csv", "query,label,f\n1,-1,2\n", "row 1: label -1"),
@@ -209,7 +209,7 @@ def test_ids_of_whole_numbers_are_the_same_where_pandas_made_floats_of_them(work
         with pytest.raises(DataError, match=r"c\.parquet, row 2: column 'query' is empty"):
             read(["c.parquet"])
     pl.DataFrame({"query": [b"7", b"M\xfc", b"8"], **rows}).write_parquet("d.parquet")
-    with pytest.raises(DataError, match=r"d\.parquet, row 2: column 'query' is no UTF-8 text"):
+    with pytest.raises(DataError, match=r"d\.parquet, row 2: column 'query' is not UTF-8 text"):
         read(["d.parquet"])
 
 
@@ -257,9 +257,9 @@ def test_weights_and_further_labels_are_columns(workplace):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (("7,b,0,2,", "7,b,0,3,"), "^a.csv: query 7: weight 3: all rows of a query name one weight"),
+        (("7,b,0,2,", "7,b,0,3,"), "^a.csv: query 7: weight 3: all rows of a query must have the same weight"),
         (("7,b,0,2,", "7,b,0,,"), "query 7: weight nan"),
-        (("8,d,0,1,0,", "8,d,0,1,-1,"), "row 4: freshness -1: a label is a finite number"),
+        (("8,d,0,1,0,", "8,d,0,1,-1,"), "row 4: freshness -1: a label must be a finite number"),
         (("freshness", "fresh"), "no column 'freshness'; did you mean fresh"),
     ],
 )
@@ -325,7 +325,7 @@ def test_ids_that_pandas_wrote_with_points_are_told(workplace):
     [
         (
             ("7,b,0, de", "7,b,0,en"),
-            r"a\.csv: query 7: language 'de' and 'en': all rows of a query name one value of an attribute \(data\.attributes\)",
+            r"a\.csv: query 7: language 'de' and 'en': all rows of a query must have the same value of an attribute \(data\.attributes\)",
         ),
         (("8,d,0,,", "8,d,0,cs,"), "query 8: language '' and 'cs'"),
         (("language", "langage"), "no column 'language'; did you mean langage"),
@@ -409,7 +409,7 @@ def test_sizes_of_queries_are_read_by_either_name(workplace, kind):
     for wrong in ("²", "9" * 5000, "0", "2.5", "-1"):
         (workplace / f"a.txt.{kind}").write_text(f"2\n{wrong}\n")
         with pytest.raises(
-            DataError, match=rf"a\.txt\.{kind}, line 2: .*each line is the number of documents of a query, 1 or more"
+            DataError, match=rf"a\.txt\.{kind}, line 2: .*each line must be the number of documents of a query, 1 or more"
         ):
             read(["a.txt"])
 
@@ -482,9 +482,9 @@ def test_a_click_label_is_a_share(workplace):
         rows = "".join(f"1,{k},2,{click}\n" for k, click in enumerate(clicks))
         (workplace / name).write_text(f"query,label,f,click\n{rows}")
     assert sorted(read(["a.csv"], sources=["click"])[0].sources["click"].tolist()) == [0.25, 1]
-    with pytest.raises(DataError, match=r"^b\.csv, row 2: click 2: a click label is a share from 0 to 1"):
+    with pytest.raises(DataError, match=r"^b\.csv, row 2: click 2: a click label must be a share from 0 to 1"):
         read(["b.csv"], sources=["click"])
-    with pytest.raises(DataError, match=r"^c\.csv, row 2: click -1: a label is a finite number, 0 or more"):
+    with pytest.raises(DataError, match=r"^c\.csv, row 2: click -1: a label must be a finite number, 0 or more"):
         read(["c.csv"], sources=["click"])
     assert read(["b.csv"], label="click")[0].labels.max() == 2
 
@@ -521,7 +521,7 @@ def test_a_document_without_a_score_is_named_by_its_ids(workplace):
 def test_row_numbers_of_pandas_are_no_feature(workplace, name):
     pl.DataFrame({name: [0, 1], "query": ["a", "a"], "label": [0, 1], "x": [0.5, 1.5]}).write_csv("x.csv")
     with pytest.raises(
-        DataError, match=r"x\.csv: a column is named .*, as data frames name their row numbers, which are no feature"
+        DataError, match=r"x\.csv: a column is named .*, as data frames name their row numbers, which are not a feature"
     ):
         ingest.fn([Path("x.csv")], Data(files=["x.csv"]))
     assert open_queries(ingest.fn([Path("x.csv")], Data(files=["x.csv"], ignore=[name])).data).names == ("x",)

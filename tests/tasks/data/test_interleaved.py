@@ -39,7 +39,7 @@ def test_teams_by_hand(of):
     assert (found.rankers, found.pages, found.clicked) == (("new", "old"), 3, 2)
     (duel,) = found.duels
     assert (duel.wins, duel.losses, duel.ties) == (1, 0, 2)
-    assert found.sentences() == ["new and old cannot be told apart on these pages"]
+    assert found.sentences() == ["new and old do not differ significantly on these pages"]
     assert of(frame(ROWS[::-1])) == found
     named = of(frame().rename({"team": "ranker", "document": "doc"}), team="ranker", document="doc")
     assert named.duels == found.duels
@@ -71,7 +71,8 @@ def test_places_by_hand(of):
 def test_a_rank_that_is_none_is_refused_and_not_taken_for_nowhere(of, value):
     rows = [(*row[:6], value if k == 3 else str(row[6])) for k, row in enumerate(ROWS)]
     with pytest.raises(
-        DataError, match=rf"log.csv, line 5: rank_new '{value}': where the ranker had the result, 1 to 999999, or nothing"
+        DataError,
+        match=rf"log.csv, line 5: rank_new '{value}': must be the rank of the result in the ranker's list, 1 to 999999, or empty",
     ):
         of(frame(rows), "balanced")
 
@@ -83,7 +84,7 @@ def test_ranks_with_gaps_are_read_as_numbers_with_decimals_are(of):
 
 
 def test_columns_that_are_not_of_the_file_are_not_named(of):
-    with pytest.raises(DataError, match=r"there are: session, document, rank, click, team, rank_old, rank_new, query$"):
+    with pytest.raises(DataError, match=r"choose from: session, document, rank, click, team, rank_old, rank_new, query$"):
         of(frame(), team="whose")
 
 
@@ -103,7 +104,7 @@ def test_a_simulated_comparison(of):
 
 def test_of_several_rankers_those_that_differ_after_holms_correction_are_told_apart():
     duel = Duel(0, 1, 30, 14, 0, 0.36, 0.15, 0.07, 0.65, 0.02, 0.2)
-    sentences = ["old and new cannot be told apart on these pages", "old is preferred to new"]
+    sentences = ["old and new do not differ significantly on these pages", "old is preferred to new"]
     for holm_p, said in zip((0.2, 0.02), sentences, strict=True):
         found = Comparison(("old", "new", "other"), 300, 44, (replace(duel, holm_p=holm_p),), ())
         assert found.sentences() == [said]
@@ -112,12 +113,24 @@ def test_of_several_rankers_those_that_differ_after_holms_correction_are_told_ap
 @pytest.mark.parametrize(
     ("change", "method", "said"),
     [
-        (lambda t: t.drop("team"), "team-draft", r"no column 'team' that names the ranker of each result \(--team COLUMN\)"),
+        (
+            lambda t: t.drop("team"),
+            "team-draft",
+            r"no column 'team' \(it must name the ranker of each result; --team COLUMN names another\)",
+        ),
         (lambda t: t.drop("rank_old"), "balanced", "balanced needs where each ranker had a result: columns rank_A and rank_B"),
-        (lambda t: t.with_columns(team=pl.lit("old")), "team-draft", "column 'team' names 1 ranker; two or more are compared"),
+        (
+            lambda t: t.with_columns(team=pl.lit("old")),
+            "team-draft",
+            "column 'team' names 1 ranker; two or more are needed",
+        ),
         (lambda t: t.with_columns(team=pl.when(pl.col("rank") > 1).then("team")), "team-draft", "a clicked result without a team"),
-        (lambda t: t.filter(pl.col("session") == "s1"), "team-draft", "1 page to compare rankers on"),
-        (lambda t: t.with_columns(rank_other=pl.lit(1)), "balanced", "balanced: 3 rankings; it takes two"),
+        (
+            lambda t: t.filter(pl.col("session") == "s1"),
+            "team-draft",
+            "1 page to compare rankers on; two or more are needed",
+        ),
+        (lambda t: t.with_columns(rank_other=pl.lit(1)), "balanced", "balanced: 3 rankings; two are needed"),
     ],
 )
 def test_what_cannot_be_compared(of, change, method, said):
@@ -160,7 +173,7 @@ def test_lengths_of_lists_are_read_and_missed_where_results_are_in_one_alone(of)
     told = of(log.with_columns(length_old=pl.lit(2), length_new=pl.lit(1)), "probabilistic")
     assert not any("longer list" in note for note in told.notes)
     assert told.duels[0].preference < found.duels[0].preference, "the short list draws its document more often"
-    with pytest.raises(DataError, match="no column 'length_new', how long the list was"):
+    with pytest.raises(DataError, match="no column 'length_new' \(documents in the list\), which the other rankers have"):
         of(log.with_columns(length_old=pl.lit(2)), "probabilistic")
-    with pytest.raises(DataError, match="how many documents the ranker's list had"):
+    with pytest.raises(DataError, match="must be the number of documents in the ranker's list"):
         of(log.with_columns(length_old=pl.lit(0), length_new=pl.lit(1)), "probabilistic")

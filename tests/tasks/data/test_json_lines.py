@@ -25,13 +25,13 @@ def test_objects(tmp_path, text, found):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ('{"a": 1}\n{"a": \n', "x, line 2: '{\"a\":': no JSON object: Expecting value"),
-        ("rambo\n", "x, line 1: 'rambo': no JSON object"),
-        ("1\n", "x, line 1: '1': no JSON object: a line is an object"),
-        ("[" * 100_000 + "\n", "no JSON object: lists within lists, too deep to read"),
-        ('{"a": ' + "1" * 5000 + "}\n", "no JSON object: a number has too many digits"),
-        ('{"a": "\\uD83D"}\n', 'x, line 1: \'{"a": "\\\\uD83D"}\': no JSON object: a half of a surrogate pair is no character'),
-        ('{"a": 1, "b": {"c": 1, "d": 2, "c": 3}}\n', "no JSON object: the key 'c' is given twice"),
+        ('{"a": 1}\n{"a": \n', "x, line 2: '{\"a\":': not a JSON object: Expecting value"),
+        ("rambo\n", "x, line 1: 'rambo': not a JSON object"),
+        ("1\n", "x, line 1: '1': not a JSON object: a line must be an object"),
+        ("[" * 100_000 + "\n", "not a JSON object: lists within lists, too deep to read"),
+        ('{"a": ' + "1" * 5000 + "}\n", "not a JSON object: a number has too many digits"),
+        ('{"a": "\\uD83D"}\n', 'x, line 1: \'{"a": "\\\\uD83D"}\': not a JSON object: half of a surrogate pair is not a character'),
+        ('{"a": 1, "b": {"c": 1, "d": 2, "c": 3}}\n', "not a JSON object: the key 'c' is given twice"),
         ('{"index": {}}\n', None),
         ("", "x: the file is empty"),
     ],
@@ -48,7 +48,7 @@ def test_what_is_no_object_is_named(tmp_path, text, says):
 
 def test_a_file_that_is_no_json(tmp_path):
     (tmp_path / "x.json").write_text('{\n"a": ]\n}')
-    with pytest.raises(DataError, match=r"x\.json, line 2: no JSON: Expecting value"):
+    with pytest.raises(DataError, match=r"x\.json, line 2: not JSON: Expecting value"):
         read_json_file(tmp_path / "x.json")
 
 

@@ -90,7 +90,7 @@ def test_what_is_no_page_is_left_out_and_counted(of):
     ]
     found = of([*GOOD, *odd])
     assert found.notes == (
-        "1 row that repeat a document of their page: it was shown once, where it first stood",
+        "1 row that repeat a document on the same page left out; only the first is counted",
         "1 result without query or document left out",
         "1 result clicked and not shown (no rank) left out",
         "1 result without a rank left out",
@@ -113,7 +113,7 @@ def test_programs_are_left_out_by_a_rule(of):
     ("change", "said"),
     [
         (lambda row: {k: v for k, v in row.items() if k != "rank"}, "no column 'rank'"),
-        (lambda row: {**row, "rank": row["rank"] - 1}, "rank '0': the place a result was shown at, 1 to 999999"),
+        (lambda row: {**row, "rank": row["rank"] - 1}, "rank '0': must be the rank a result was shown at, 1 to 999999"),
         (lambda row: {**row, "click": 0}, "no result is clicked"),
         (lambda row: {**row, "rank": 1}, "no page is left to fit click models to; 3 pages of 3 with several documents at one rank"),
     ],

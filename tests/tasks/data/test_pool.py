@@ -30,7 +30,7 @@ def test_judgments_and_runs_are_a_data_set(workplace):
     assert notes == [
         "1 query judged and in no run: left out",
         "1 query of the runs not judged: left out",
-        "1 document judged and in no run: at no rank, as trec_eval has it, and nothing is learned from them",
+        "1 document judged and in no run: unranked, as in trec_eval, and not learned from",
         "1 document retrieved and not judged: kept, without a label",
         "1 judgment below 0: read as 0",
         "1 document not in run 'bm25'",

@@ -48,12 +48,12 @@ def test_they_become_features_of_all_documents_of_a_query(folder):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("query,words\n1,two\n", r"q\.csv, row 1: column 'words' has 'two': features of queries are numbers"),
-        ("query,words\n1,2\n1,3\n", r"q\.csv: query '1' has two rows; each has one"),
+        ("query,words\n1,two\n", r"q\.csv, row 1: column 'words' has 'two': features of queries must be numbers"),
+        ("query,words\n1,2\n1,3\n", r"q\.csv: query '1' has two rows; each query must have one"),
         ("query,words\n1,2\n2,inf\n", r"q\.csv, row 2: column 'words' is infinite"),
-        ("id,words\n1,2\n", r"q\.csv: columns id, words: 'query' and a feature or more are needed"),
-        ("query\n1\n", "'query' and a feature or more are needed"),
-        ('query,words\n1,2\n"",3\n', r"q\.csv, row 2: column 'query' is empty: every row names its query"),
+        ("id,words\n1,2\n", r"q\.csv: columns id, words: 'query' and at least one feature are needed"),
+        ("query\n1\n", "'query' and at least one feature are needed"),
+        ('query,words\n1,2\n"",3\n', r"q\.csv, row 2: column 'query' is empty: every row must name its query"),
     ],
 )
 def test_what_is_wrong_is_named(folder, text, says):

@@ -44,7 +44,7 @@ def test_parts_are_rotated_and_shared_queries_refused(workplace):
     files = [f"S{k}.txt" for k in range(3)]
     assert len(ready_data(parse({"data": {"parts": files}})).folds) == 3
     (workplace / "S2.txt").write_text(letor(range(3, 8)))
-    with pytest.raises(DataError, match="part 3: 2 queries in part 1 too"):
+    with pytest.raises(DataError, match="part 3: 2 queries also in part 1, so that results on them would be too good"):
         ready_data(parse({"data": {"parts": files}}))
 
 
@@ -53,8 +53,8 @@ def test_parts_are_rotated_and_shared_queries_refused(workplace):
     [
         ({"measures": ["cndcg_3"]}, "cndcg_3 reads the label source 'click', but the data have: label"),
         ({"conventions": {"max_label": 1}, "measures": ["err"]}, r"^query 'q\d+': ERR: label 2 is above max_label 1"),
-        ({"rankers": {"c": {"kind": "column", "feature": "z"}}}, r"rankers.c: no feature 'z' in the data; there are: a, b"),
-        ({"rankers": {"c": {"kind": "lambdamart", "base": "z"}}}, r"rankers.c: no feature 'z' in the data; there are: a, b$"),
+        ({"rankers": {"c": {"kind": "column", "feature": "z"}}}, r"rankers.c: no feature 'z' in the data; choose from: a, b"),
+        ({"rankers": {"c": {"kind": "lambdamart", "base": "z"}}}, r"rankers.c: no feature 'z' in the data; choose from: a, b$"),
         ({"rankers": {"c": {"kind": "lambdamart", "monotone": {"a": 1, "z": -1}}}}, r"rankers.c: no feature 'z' in the data"),
         ({"rankers": {"c": {"kind": "ranksvm"}}}, "rankers.c needs complete features; 'b' is missing for"),
         (
@@ -73,7 +73,7 @@ def test_parts_are_rotated_and_shared_queries_refused(workplace):
                     "c": {"kind": "ranksvm", "on": ["a", "b"]},
                 }
             },
-            r"rankers.c.on: 'b' is missing for \d+ \w+ documents, and b puts these last, which is no number for ranksvm to learn from",
+            r"rankers.c.on: 'b' is missing for \d+ \w+ documents, and b ranks these last without a score, so there is nothing for ranksvm to learn from",
         ),
         *(
             (
@@ -84,7 +84,7 @@ def test_parts_are_rotated_and_shared_queries_refused(workplace):
                         "c": {**kind, "on": ["a", "b"]},
                     }
                 },
-                rf"rankers.c.on: 'b' is missing for \d+ \w+ documents, and b puts these last, which is no number for {kind['kind']} to learn from",
+                rf"rankers.c.on: 'b' is missing for \d+ \w+ documents, and b ranks these last without a score, so there is nothing for {kind['kind']} to learn from",
             )
             for kind in ({"kind": "lambdarank"}, {"kind": "least_squares", "impute": "median"}, {"kind": "average"})
         ),
@@ -100,7 +100,7 @@ def test_parts_are_rotated_and_shared_queries_refused(workplace):
         ({"parts": 99}, "parts: 99 of 12 training queries"),
         (
             {"data": {"files": "a.csv", "weight": "a"}, "rankers": {"t": {"kind": "lambdamart"}, "r": {"kind": "rankboost"}}},
-            r"data\.weight: rankers\.r \(rankboost\) does not weigh queries; these do: lambdamart, lambdarank, column",
+            r"data\.weight: rankers\.r \(rankboost\) does not weigh queries; choose from: lambdamart, lambdarank, column",
         ),
     ],
 )

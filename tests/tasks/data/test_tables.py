@@ -51,18 +51,18 @@ def test_a_name_is_a_name_and_no_pattern(tmp_path):
         ("a.csv.gz", gzip.compress(ROWS.encode(), mtime=0), "a.csv.gz: compressed with gzip; unpack it first"),
         ("a.txt", b"PK\x03\x04....", "a.txt: compressed with zip"),
         ("a.txt", b"PAR1....", "a.txt: this is Parquet; rename it to a.txt.parquet"),
-        ("a.arrow", b"ARROW1\0\0....", "a.arrow: this is an Arrow file; tables are read from Parquet, CSV and TSV"),
-        ("a.csv", ROWS.replace("\n", "\r").encode(), "a.csv: its lines end with CR alone"),
+        ("a.arrow", b"ARROW1\0\0....", "a.arrow: this is an Arrow file; save it as Parquet, CSV or TSV"),
+        ("a.csv", ROWS.replace("\n", "\r").encode(), "a.csv: its lines end with CR alone; convert them to LF or CR LF"),
         (
             "a.csv",
             b"query,label,a\rq,1,2\nq,0,3\n",
-            r"a.csv, line 1: 'query,label,a\rq,1,2': a CR alone; lines end with LF or CR LF",
+            r"a.csv, line 1: 'query,label,a\rq,1,2': a CR alone; lines must end with LF or CR LF",
         ),
         ("a.tsv", b"query\tlabel\ta\rq\t1\t2\r\nq\t0\t3\r\n", "a.tsv, line 1: "),
         ("a.csv", b"query,label,label\n1,2,3\n", "a.csv, line 1: column 'label' is named twice"),
         ("a.csv", b'query,"label, or so","label, or so"\n1,2,3\n', "a.csv, line 1: column 'label, or so' is named twice"),
-        ("a.csv", b"query,label,a\n1,2,3\n1,2\n", "a.csv, line 3: 2 fields; the header names 3"),
-        ("a.csv", b'query,label,a\n"1,\n0",2,3\n1,2,3,4\n', "a.csv, line 4: 4 fields; the header names 3"),
+        ("a.csv", b"query,label,a\n1,2,3\n1,2\n", "a.csv, line 3: 2 fields; the header has 3"),
+        ("a.csv", b'query,label,a\n"1,\n0",2,3\n1,2,3,4\n', "a.csv, line 4: 4 fields; the header has 3"),
         (
             "a.csv",
             b"query;label;a\n1;2;3,5\n",
@@ -82,12 +82,12 @@ def test_a_name_is_a_name_and_no_pattern(tmp_path):
         ("a.tsv", b'query\tlabel\ta\n1\t"0"\t3\n7" tv\t2\t4\n', "a.tsv, line 3: '7\" tv\\t2\\t4': this quote is neither"),
         ("a.csv", b"query,label,a\n1,2,3\n\n1,2,4\n", "a.csv, line 3: the line is empty"),
         ("a.csv", b"query,label,a\n1,2,3\n\n", "a.csv, line 3: the line is empty"),
-        ("a.csv", "query,label,a\n1,2,3\n".encode("utf-16"), "a.csv: this is UTF-16; text is UTF-8"),
-        ("a.csv", "query,label,a\n1,2,3\n".encode("utf-16-be"), "a.csv: this is UTF-16; text is UTF-8"),
-        ("a.csv", "query,label,a\n1,2,3\n".encode("utf-16-le"), "a.csv: this is UTF-16; text is UTF-8"),
+        ("a.csv", "query,label,a\n1,2,3\n".encode("utf-16"), "a.csv: this file is UTF-16; convert it to UTF-8"),
+        ("a.csv", "query,label,a\n1,2,3\n".encode("utf-16-be"), "a.csv: this file is UTF-16; convert it to UTF-8"),
+        ("a.csv", "query,label,a\n1,2,3\n".encode("utf-16-le"), "a.csv: this file is UTF-16; convert it to UTF-8"),
         ("a.xlsx", b"PK\x03\x04...", "a.xlsx: this is a spreadsheet; save it as CSV or Parquet"),
-        ("a.csv", bytes(range(256)), "a.csv: this is no text: it begins with a zero byte"),
-        ("a.tsv", b"query\tlabel\ta\n1\t2\t\n1\n", "a.tsv, line 3: 1 field; the header names 3"),
+        ("a.csv", bytes(range(256)), "a.csv: not a text file: it begins with a zero byte"),
+        ("a.tsv", b"query\tlabel\ta\n1\t2\t\n1\n", "a.tsv, line 3: 1 field; the header has 3"),
         ("a.csv", b"query,label,a\n\xff\xfe,2,3\n", "a.csv, line 2: "),
         ("a.csv", b"query,label,a\n", "a.csv: no document in it"),
         ("a.parquet", b"PAR1 and nothing else", "a.parquet: cannot be read as parquet: "),
@@ -143,7 +143,7 @@ def test_quotes_that_are_around_no_field_are_letters(tmp_path):
 
 def test_a_byte_that_is_no_text_is_named_by_its_line(tmp_path):
     (tmp_path / "a.csv").write_bytes(b"query,label,a\n1,2,0.5\nM\xfcller,0,1\n")
-    with pytest.raises(DataError, match=r"a\.csv, line 3: 'M\ufffdller,0,1': text is UTF-8, and a byte of this is none"):
+    with pytest.raises(DataError, match=r"a\.csv, line 3: 'M\ufffdller,0,1': not UTF-8; convert the file to UTF-8"):
         read_table(tmp_path / "a.csv")
 
 
@@ -161,7 +161,9 @@ def test_categories_are_called_alike_whatever_column_they_are_in(tmp_path):
     with pytest.raises(DataError, match=r"a\.parquet: no column 'place' \(data\.categorical\)"):
         categories_in(files, "place")
     pl.DataFrame({"site": [["a"], ["b"]]}).write_parquet(tmp_path / "c.parquet")
-    with pytest.raises(DataError, match=r"c\.parquet: column 'site' holds List\(String\): a category is a text or a whole number"):
+    with pytest.raises(
+        DataError, match=r"c\.parquet: column 'site' holds List\(String\): a category must be a text or a whole number"
+    ):
         categories_in([tmp_path / "c.parquet"], "site")
 
 
@@ -243,7 +245,7 @@ def test_long_fields_in_quotes_are_looked_at_in_one_pass(tmp_path):
 def test_ids_of_halves_and_of_times(tmp_path):
     halves = pl.Series("query", [1.5, 1.25, 2.0, None], dtype=pl.Float16)
     assert id_texts(tmp_path / "a", halves).to_list() == ["1.5", "1.25", "2", None]
-    with pytest.raises(DataError, match=r"column 'query' holds Duration.*: an id is a text or a number"):
+    with pytest.raises(DataError, match=r"column 'query' holds Duration.*: an id must be a text or a number"):
         id_texts(tmp_path / "a", pl.Series("query", [1], dtype=pl.Duration))
 
 
@@ -259,7 +261,7 @@ def test_quotes_in_the_names_of_columns_are_as_in_their_cells(tmp_path):
         frame.write_csv(tmp_path / name, separator=separator)
         assert read_table(tmp_path / name).equals(frame)
     (tmp_path / "bytes.csv").write_bytes(b"query,caf\xe9\n1,2\n")
-    with pytest.raises(DataError, match=r"line 1: the name of column 'caf.' is no UTF-8 text"):
+    with pytest.raises(DataError, match=r"line 1: the name of column 'caf.' is not UTF-8 text"):
         read_table(tmp_path / "bytes.csv")
 
 
@@ -290,7 +292,7 @@ def test_moments_are_categories_in_the_digits_that_they_need_also_where_a_list_h
 
 def test_ids_that_are_uuids_are_told(tmp_path):
     with pytest.raises(
-        DataError, match=r"row 1: column 'q' is no UTF-8 text \(16 bytes a value, as UUIDs are: write them as text\)"
+        DataError, match=r"row 1: column 'q' is not UTF-8 text \(16 bytes per value, as UUIDs are: write them as text\)"
     ):
         id_texts(tmp_path, pl.Series("q", [uuid5(NAMESPACE_URL, str(k)).bytes for k in range(9)]))
 

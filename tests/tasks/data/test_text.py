@@ -19,7 +19,7 @@ def test_blocks_of_a_text_do_not_change_the_outcome(workplace, monkeypatch, size
     for name in ("features", "labels", "offsets", "keys", "ids", "documents", "position"):
         assert np.array_equal(getattr(cut, name), getattr(whole, name)), name
     (workplace / "c.txt").write_text("".join(lines) + "1 1:2\n")
-    with pytest.raises(DataError, match="every line has a qid, or none has"):
+    with pytest.raises(DataError, match="every line must have a qid, or none"):
         read(["c.txt"])
 
 
@@ -27,7 +27,7 @@ def test_blocks_of_a_text_do_not_change_the_outcome(workplace, monkeypatch, size
 def test_a_wrong_line_has_its_number_in_the_file(workplace, size):
     path = workplace / "a.txt"
     path.write_bytes(b"\xef\xbb\xbf# head\n1 qid:1 1:2\r\n\n0 qid:1 1:x\n")
-    with pytest.raises(DataError, match=r"a\.txt, line 4: '0 qid:1 1:x': a field reads FEATURE:VALUE"):
+    with pytest.raises(DataError, match=r"a\.txt, line 4: '0 qid:1 1:x': a field must be FEATURE:VALUE"):
         list(text_blocks(path, 1, size))
     path.write_text("# nothing\n\n# at all\n")
     with pytest.raises(DataError, match=r"a\.txt: no document in it"):
@@ -46,7 +46,7 @@ def test_features_of_text_have_the_names_of_a_file(workplace):
     queries, noted = read(["a.txt"], names="names.txt")
     assert queries.names == ("bm25", "page rank", "length", "age")
     assert not queries.features[:, 3].any()
-    assert noted.notes == ("features end at 3; the last 1 of names.txt are 0",)
+    assert noted.notes == ("no line has a feature above 3; the last 1 names of names.txt are features that are always 0",)
     (workplace / "names.txt").write_text("bm25\nage\n")
     with pytest.raises(DataError, match=r"a\.txt: feature 3, and data\.names names\.txt names 2 features"):
         read(["a.txt"], names="names.txt")
@@ -59,8 +59,8 @@ def test_features_of_text_have_the_names_of_a_file(workplace):
     ("written", "rule"),
     [
         (b"", "the file is empty"),
-        (b"a\n\nb\n", "line 2: '': each line is the name of another feature"),
-        (b"a\nb\na\n", "line 3: 'a': each line is the name of another feature"),
+        (b"a\n\nb\n", "line 2: '': each line must be the name of another feature"),
+        (b"a\nb\na\n", "line 3: 'a': each line must be the name of another feature"),
         (b"a\n\xff\n", "byte 2 is not UTF-8"),
     ],
 )

@@ -89,21 +89,19 @@ def test_parts_of_different_widths_still_fit_together(folder):
 
 def test_scores_that_a_feature_cannot_tell_apart_are_counted(folder):
     (folder / "bm25.run").write_text("q1 Q0 a 1 1000.00002 t\nq1 Q0 b 2 1000.00001 t\n")
-    assert prepared(runs={"bm25": "bm25.run"})[1][0].endswith(
-        "1 score less apart from another of the query than a feature holds (float32): a tie"
-    )
+    assert prepared(runs={"bm25": "bm25.run"})[1][0].endswith("1 score too close to another of the query for float32: tied")
 
 
 @pytest.mark.parametrize(
     ("text", "form", "says"),
     [
-        ("q1 Q0 a 1 2 t\nq1 Q0 b 2 1\n", RUN, r"x, line 2: 'q1 Q0 b 2 1': a line is 'query Q0 document rank score tag'"),
-        ("\nq1 Q0 a 1 high t\n", RUN, "x, line 2: 'q1 Q0 a 1 high t': the score is a finite number"),
-        ("q1 Q0 a 1 nan t\n", RUN, "line 1: .*the score is a finite number"),
-        ("q1 Q0 a 1 2 t\nq1 Q0 a 2 1 t\n", RUN, "line 2: .*named before"),
+        ("q1 Q0 a 1 2 t\nq1 Q0 b 2 1\n", RUN, r"x, line 2: 'q1 Q0 b 2 1': a line must be 'query Q0 document rank score tag'"),
+        ("\nq1 Q0 a 1 high t\n", RUN, "x, line 2: 'q1 Q0 a 1 high t': the score must be a finite number"),
+        ("q1 Q0 a 1 nan t\n", RUN, "line 1: .*the score must be a finite number"),
+        ("q1 Q0 a 1 2 t\nq1 Q0 a 2 1 t\n", RUN, "line 2: .*occurs above"),
         ("\n", RUN, "x: no document in it"),
-        ("q1 0 a 1\nq1 0 b\n", QRELS, "x, line 2: 'q1 0 b': a line is 'query 0 document label'"),
-        ("q1 0 a good\n", QRELS, "line 1: 'q1 0 a good': the label is a finite number"),
+        ("q1 0 a 1\nq1 0 b\n", QRELS, "x, line 2: 'q1 0 b': a line must be 'query 0 document label'"),
+        ("q1 0 a good\n", QRELS, "line 1: 'q1 0 a good': the label must be a finite number"),
     ],
 )
 def test_a_wrong_line_is_named(workplace, text, form, says):
@@ -113,7 +111,7 @@ def test_a_wrong_line_is_named(workplace, text, form, says):
 
 
 def test_runs_that_do_not_fit_the_data_are_refused(folder):
-    with pytest.raises(DataError, match="the data have a feature 'f1'; name the run otherwise"):
+    with pytest.raises(DataError, match="the data have a feature 'f1'; rename the run"):
         prepared(runs={"f1": "bm25.run"})
     (folder / "bm25.run").write_text("Q1 Q0 a 1 2 t\n")
     with pytest.raises(DataError, match=r"no document of run 'bm25' is in the data; query/document there: Q1/a; here: q"):
@@ -128,7 +126,7 @@ def test_runs_that_do_not_fit_the_data_are_refused(folder):
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        ({"qrels": "q"}, "qrels needs runs beside it"),
+        ({"qrels": "q"}, "qrels needs runs: TREC runs"),
         ({"generate": {}, "runs": {"bm25": "r"}}, "runs goes with files of data"),
         ({"files": "a", "runs": {"label": "r"}}, "runs.label: .*a name that is not"),
         ({"files": "a", "runs": {"bm25": []}}, "runs.bm25: a run has at least one file"),

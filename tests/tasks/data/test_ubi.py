@@ -60,11 +60,11 @@ def test_queries_and_events_are_a_session_log(log):
         "UBI: 3 queries, 9 events; read: click 5, impression 2, add_to_cart 1",
         "other actions, not read: search 1",
         "2 pages without impressions: its query's answer (query_response_hit_ids) is what it showed",
-        "places count from 0 in 'shop'",
-        "places count from 1 in 'other'",
+        "ranks count from 0 in 'shop'",
+        "ranks count from 1 in 'other'",
         "1 event without a query_id: left out",
         "1 event without an object_id: left out",
-        "1 event of queries whose text nobody says: left out",
+        "1 event left out: no event gives the query's text",
     ]
     assert ubi_log(log()) == (path, notes)
 
@@ -122,18 +122,18 @@ def test_clicks_are_counted_as_those_of_any_log(log):
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        (event("click", "1", "a", 0, "yesterday"), 'timestamp "yesterday": a time is ISO 8601, or milliseconds since 1970'),
-        (event("click", "1", "a", 0, True), "timestamp true: a time is"),
-        (event("click", "1", "a", 0, float("nan")), "timestamp NaN: a time is"),
-        (event("click", "1", "a", 0, float("inf")), "timestamp Infinity: a time is"),
-        (event("click", "1", "a", -1, 1), "position.ordinal -1: a place is a whole number, 0 or more"),
+        (event("click", "1", "a", 0, "yesterday"), 'timestamp "yesterday": a time must be ISO 8601, or milliseconds since 1970'),
+        (event("click", "1", "a", 0, True), "timestamp true: a time must be"),
+        (event("click", "1", "a", 0, float("nan")), "timestamp NaN: a time must be"),
+        (event("click", "1", "a", 0, float("inf")), "timestamp Infinity: a time must be"),
+        (event("click", "1", "a", -1, 1), "position.ordinal -1: a rank must be a whole number, 0 or more"),
         (event("click", "1", "a", "first", 1), 'position.ordinal "first": a place is'),
-        (event("click", "1", "a", 2**63, 1), "position.ordinal 9223372036854775808: a place is"),
+        (event("click", "1", "a", 2**63, 1), "position.ordinal 9223372036854775808: a rank must be"),
         (
             {"query_id": "9", "user_query": "tv", "query_response_hit_ids": "a,b"},
-            'query_response_hit_ids "a,b": what a query found is a list of ids',
+            'query_response_hit_ids "a,b": it must be a list of ids',
         ),
-        ({"query": "tv"}, "a line of UBI has an action_name, or a query_id and a user_query"),
+        ({"query": "tv"}, "a line of UBI must have an action_name, or a query_id and a user_query"),
     ],
 )
 def test_a_wrong_line_is_named(log, line, says):
@@ -155,7 +155,7 @@ def test_a_real_log(real_data, workplace):
     path, notes = ubi_log(file)
     table = pl.read_parquet(path)
     assert (table.height, table.filter(pl.col("click") > 0).height, table["rank"].min()) == (2356, 186, 1)
-    assert "places count from 0 in 'esci_ubi_sample'" in notes
+    assert "ranks count from 0 in 'esci_ubi_sample'" in notes
 
 
 def test_a_query_has_one_text(log):

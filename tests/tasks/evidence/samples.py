@@ -15,7 +15,7 @@ CERTIFICATE = CertificateRecord(
 )  # fmt: skip
 CERTIFICATES = Certificates((CERTIFICATE,), ("linear", "other"))
 CHALLENGE = Challenge(
-    "graded", "search", "2", "1", "better", "better than the champion, version 1", True,
+    "graded", "search", "2", "1", "better", "better than the champion (version 1)", True,
     (TierResult("ndcg_3", 0.02, 0.01, 0.03, 0.0, "better"),), (Drift("features", "f1", 0.4, "f1: stability index 0.40"),),
 )  # fmt: skip
 PROMISE = Promise("w=1", True, (Candidate("w=1", (-0.001, 0.02), 0.001, 0.001, True),))

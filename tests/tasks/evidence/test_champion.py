@@ -1,4 +1,4 @@
-"""Three runs and one registered model: the first is champion, a better one takes its place, a worse one stays challenger."""
+"""Three runs and one registered model: the first is champion, a better one takes its place, a worse one remains challenger."""
 
 import re
 import shutil
@@ -60,7 +60,7 @@ def test_only_a_better_model_becomes_champion(prefect_server, workplace):
     noted = client.get_model_version("search", "2")
     assert noted.tags["verdict"] == "better"
     assert "ndcg_10 +" in noted.description
-    assert "is champion now: better than the champion, version 1" in (workplace / report_page(better)).read_text()
+    assert "is the new champion: better than the champion (version 1)" in (workplace / report_page(better)).read_text()
     assert find_model("models:/search@champion").digest == better.models["trees"].digest
     again = challenge(GOOD)
     assert (again.verdict, again.version) == ("same", "2")
@@ -85,7 +85,7 @@ def test_a_finished_run_that_is_repeated_later_says_the_same_everywhere(prefect_
     assert found.why in stored.data.tags["mlflow.note.content"]
     kept = Path(client.download_artifacts(first.run_id, "report.html")).read_text("utf-8")
     assert kept == (workplace / report_page(again)).read_text("utf-8")
-    assert f"version 1 of search, is not champion, and version {latest.evidence[0].version} stays challenger: worse" in kept
+    assert f"version 1 of search, was not promoted (version {latest.evidence[0].version} remains challenger): worse" in kept
     version = client.get_model_version("search", "1")
     assert version.tags["verdict"] == "worse"
     assert version.description.endswith("Before: there was no champion")
@@ -245,8 +245,8 @@ def test_a_champion_is_not_met_on_queries_that_it_learned_from(prefect_server, w
     assert challenge(overfitted, **files).verdict == "first"
     found = challenge(GOOD, **files, seed=2)
     assert found.verdict in ("open", "better")
-    too_few = r"; ndcg_10 differs on \d of \d test queries, and it takes 30, or 20 that are half of all, to show which is better"
-    left_out = r"version 1, which learned from, or was chosen on, \d+ of 36 test queries: these are left out"
+    too_few = r"; the two differ in ndcg_10 on \d of \d test queries; a test needs 30, or 20 if that is at least half"
+    left_out = r"version 1\); \d+ of 36 test queries that the champion had seen were left out"
     assert re.search(left_out + (too_few if found.verdict == "open" else "") + "$", found.why)
     MlflowClient(tracking_uri()).set_registered_model_alias("search", "champion", "1")
     refitted = run(configured(GOOD, **files, seed=2, champion=None, refit={"name": "search"}))
@@ -254,7 +254,7 @@ def test_a_champion_is_not_met_on_queries_that_it_learned_from(prefect_server, w
     MlflowClient(tracking_uri()).set_registered_model_alias("search", "champion", version)
     found = challenge(GOOD, **files, seed=3)
     assert found.verdict == "not comparable"
-    assert f"version {version}, learned from, or was chosen on, all 36 test queries; keep some apart" in found.why
+    assert f"version {version}) learned from, or was chosen on, all 36 test queries; keep some test queries unseen" in found.why
 
 
 def test_a_champion_that_may_have_learned_from_the_test_queries_is_not_met(prefect_server, workplace):
@@ -282,7 +282,7 @@ def test_a_champion_that_may_have_learned_from_the_test_queries_is_not_met(prefe
         found = challenge(GOOD)
         assert (found.verdict, found.promoted) == ("not comparable", False)
         assert (
-            f"version {found.champion}, may have learned from these test queries: its run in MLflow does not say, or is deleted"
+            f"version {found.champion}) may have learned from these test queries: its run in MLflow does not record them, or is deleted"
             in found.why
         )
     client.set_registered_model_alias("search", "champion", found.version)
@@ -303,7 +303,7 @@ def test_refitting_a_run_leaves_the_champion_alone(prefect_server, workplace, ca
 
 def test_a_run_that_was_killed_once_its_model_was_champion_says_so_when_it_goes_on(prefect_server, workplace, monkeypatch):
     client = MlflowClient(tracking_uri())
-    for version, rankers, said in (("1", POOR, "there was no champion"), ("2", GOOD, "better than the champion, version 1")):
+    for version, rankers, said in (("1", POOR, "there was no champion"), ("2", GOOD, "better than the champion (version 1)")):
         with monkeypatch.context() as killed:
             killed.setattr(registry, "remove_alias", lambda *_: (_ for _ in ()).throw(RuntimeError("killed")))
             with pytest.raises(RuntimeError, match="killed"):
@@ -315,7 +315,7 @@ def test_a_run_that_was_killed_once_its_model_was_champion_says_so_when_it_goes_
         assert len(found.tiers) == (version == "2")
         stored = client.get_run(outcome.run_id)
         assert stored.data.tags["champion"] == f"search {version}: {found.verdict}"
-        assert "is champion now" in (workplace / report_page(outcome)).read_text()
+        assert "is the new champion" in (workplace / report_page(outcome)).read_text()
         evidence = Path(client.download_artifacts(outcome.run_id, "champion.json")).read_text()
         assert f'"verdict": "{found.verdict}"' in evidence
         assert client.get_model_version("search", version).description.count(said) == 1
@@ -359,7 +359,7 @@ def test_a_champion_that_has_no_score_for_missing_values_stops_no_night(prefect_
     tonight = challenge({"trees": {**GOOD["trees"], "n_trees": 5}}, data=files[True])
     assert (tonight.verdict, tonight.promoted, tonight.version) == ("not comparable", False, "2")
     assert tonight.why == (
-        "the champion, version 1, cannot score these data: feature 'x1' is missing, and ranksvm has no score for that; to go on, give the alias "
+        "the champion (version 1) cannot score these data: feature 'x1' is missing, and ranksvm has no score for that; to go on, give the alias "
         "champion to another version"
     )
     assert version_of("search", "challenger").number == "2"
@@ -377,7 +377,7 @@ def test_a_champion_whose_files_are_damaged_stops_no_night(prefect_server, workp
             file.write_text(damaged)
         found = challenge(GOOD, seed=4 + len(damaged))
         assert (found.verdict, found.promoted) == ("not comparable", False)
-        assert f"the champion, version {number}, cannot be read: models:/search/{number}: " in found.why
+        assert f"the champion (version {number}) cannot be read: models:/search/{number}: " in found.why
         assert told in found.why
         assert "/tmp" not in found.why
 
@@ -388,7 +388,7 @@ def test_a_champion_whose_files_are_gone_stops_no_night_and_is_registered_anew(p
     shutil.rmtree(workplace / "mlruns" / "artifacts")
     other = challenge(POOR)
     assert (other.verdict, other.promoted) == ("not comparable", False)
-    assert "version 1, cannot be read: models:/search/1: " in other.why
+    assert "(version 1) cannot be read: models:/search/1: " in other.why
     assert "give the alias champion to another version" in other.why
     again = run(configured(GOOD))
     assert again.evidence[0].version == "3", "what was lost is made anew from the cells that are kept"

@@ -89,7 +89,7 @@ def test_equal_scores_and_documents_at_no_rank_count_as_in_every_measure(workpla
 
 
 def test_it_needs_labels_of_people_and_a_sum_over_documents(workplace):
-    with pytest.raises(ConfigError, match=r"corrected: data\.calibrate says where people's labels are, and there is none"):
+    with pytest.raises(ConfigError, match=r"corrected: data\.calibrate, which names people's labels, is missing"):
         parse({"data": {"files": "a"}, "corrected": {}})
     with pytest.raises(ConfigError, match="corrected: measure 'ndcg@10': p@k and dcg@k are sums over documents"):
         parse({**CONFIG, "corrected": {"measure": "ndcg@10"}})

@@ -182,20 +182,20 @@ def test_a_cell_that_a_search_drew_twice_is_one():
 
 def test_what_a_promise_came_to():
     assert GUARANTEE.text() == (
-        "no loss above 0.01 on NDCG@3 (95%): promised; shown on test queries (NDCG@3 -0.0010, at least -0.0040). CNDCG@3 +0.0200: better."
+        "no loss above 0.01 on NDCG@3 (95%): promised; confirmed on the test queries (NDCG@3 -0.0010, at least -0.0040). CNDCG@3 +0.0200: better."
     )
     no = replace(PROMISE, promised=False)
     assert "promised in 1 of 2 folds" in replace(GUARANTEE, promises=(PROMISE, no)).text()
     *protected, last = GUARANTEE.outcome.tiers
     unsure = replace(GUARANTEE.outcome, held="open", tiers=(*protected, replace(last, verdict="open")))
     told = replace(GUARANTEE, outcome=unsure).text()
-    assert "neither shown nor broken on test queries, which are too few to tell (" in told
+    assert "neither confirmed nor broken: the test queries do not decide it (" in told
     assert told.endswith(": open, neither better nor worse is shown.")
     page = Guarantees((GUARANTEE,)).section()
     assert all(f"<b>{word}</b>" in page for word in ("Promised", "Shown", "broken"))
-    assert "not promised, no cell" in replace(GUARANTEE, promises=(no,)).text()
+    assert "not promised: no cell was shown" in replace(GUARANTEE, promises=(no,)).text()
     broken = replace(GUARANTEE, outcome=replace(GUARANTEE.outcome, held="no"))
-    assert "broken on test queries" in broken.text()
+    assert "broken on the test queries" in broken.text()
     assert Guarantees((broken,)).tags() == {"guarantee.graded": "no"}
     assert Guarantees((replace(broken, promises=(no,)),)).tags() == {"guarantee.graded": "not promised"}
 

@@ -60,8 +60,8 @@ def test_a_few_labels_correct_a_kind_machine(folder):
     assert "people alone" in few[2].text()
     narrow, other, *_ = corrected_runs(runs, [folder / "few"], [folder / "machine"], "p@1", RULES)
     assert narrow.found.interval[1] - narrow.found.interval[0] > 0.05
-    assert "below 50 intervals hold less often than they say" in narrow.text()
-    assert "below 50 intervals hold less often than they say" in other.text()
+    assert "below 50 intervals cover less often than stated" in narrow.text()
+    assert "below 50 intervals cover less often than stated" in other.text()
 
 
 def test_the_command(folder, capsys):
@@ -114,7 +114,7 @@ def test_people_who_judged_what_a_run_has_high_are_no_random_sample(folder):
     assert poor.found.value == pytest.approx(truth["poor"])
     assert poor.found.interval == (poor.found.value, poor.found.value)
     for one in (good, difference):
-        assert "it is no random sample, and the interval does not hold" in one.text()
+        assert "it is not a random sample, and the interval does not hold" in one.text()
         assert one.as_json()["verdict"] == one.verdict
         assert not one.settled
 
@@ -122,13 +122,13 @@ def test_people_who_judged_what_a_run_has_high_are_no_random_sample(folder):
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (["--set", "conventions.ties=docid"], "correct: --set conventions.ties: it reads only conventions.gain and"),
-        (["--set", "measures=[map]"], "correct: --set measures: it reads only"),
+        (["--set", "conventions.ties=docid"], "correct: --set conventions.ties: correct accepts only conventions.gain and"),
+        (["--set", "measures=[map]"], "correct: --set measures: correct accepts only"),
         (
             ["--measure", "p@5:people"],
             "measure 'p@5:people': correct compares people's labels with the machine's, and no measure has a source here: p@5",
         ),
-        (["--level", "95"], "correct: --level 95; between 0 and 1, such as 0.95"),
+        (["--level", "95"], "correct: --level 95; must be between 0 and 1, such as 0.95"),
     ],
 )
 def test_what_has_no_say_is_refused(folder, capsys, asked, said):
@@ -169,7 +169,7 @@ def test_more_judged_where_two_runs_differ_is_no_random_sample_either():
     assert all(one.found.random for one in rows if not one.against)
     for one in rows:
         assert "people judged 80 of the 400 pairs that matter to " in one.text()
-        assert "it is no random sample" in one.text()
+        assert "it is not a random sample" in one.text()
         assert not one.settled
 
 

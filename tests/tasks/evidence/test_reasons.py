@@ -1,4 +1,4 @@
-"""Why one document of a query stands above another, for people."""
+"""Why one document of a query ranks above another, for people."""
 
 import json
 from itertools import combinations
@@ -50,12 +50,12 @@ def test_the_worst_pair_is_the_one_whose_swap_raises_dcg_most():
         if found is not None:
             assert found == brute(labels, scores, gain)
     assert worst_pair(np.array([2.0, 1.0]), np.array([0.3, 0.1]), ltr.Conventions()) is None, "in order"
-    assert worst_pair(np.array([0.0, 1.0]), np.array([0.3, 0.3]), ltr.Conventions()) is None, "neither stands above the other"
+    assert worst_pair(np.array([0.0, 1.0]), np.array([0.3, 0.3]), ltr.Conventions()) is None, "neither ranks above the other"
 
 
 @pytest.mark.parametrize("unlabelled", ["zero", "condensed"])
 def test_the_worst_pair_of_long_lists_with_ties_and_unjudged_documents(unlabelled):
-    """Against all pairs of which one stands above the other, by the ranks that the rules count."""
+    """Against all pairs of which one ranks above the other, by the ranks that the rules count."""
     rng = np.random.default_rng(1)
     for k in range(80):
         n = int(rng.integers(1, 400))
@@ -84,8 +84,8 @@ def test_two_that_nobody_named_and_nothing_is_wrong_with_are_told_as_such():
     )
     (name,) = names_of(queries)
     pair = pair_of(MODEL, queries, name)
-    assert pair.note == "no document stands above one of a higher label; these are the first two"
-    assert pair.text().startswith(f"{pair.note}: a (rank 1, label 4) stands above d (rank 2, label 0)")
+    assert pair.note == "no document ranks above one of a higher label; these are the first two"
+    assert pair.text().startswith(f"{pair.note}: a (rank 1, label 4) ranks above d (rank 2, label 0)")
     assert pair_of(MODEL, queries, name, "a", "d").note == ""
     assert pair_of(MODEL, QUERIES, "wine").note == ""
 
@@ -117,7 +117,7 @@ def test_a_pair_in_words_and_values():
     assert (pair.above.name, pair.above.rank, pair.above.label) == ("a", 1, 0.0)
     assert (pair.below.name, pair.below.rank, pair.below.label) == ("b", 5, 2.0)
     assert pair.text() == (
-        "a (rank 1, label 0) stands above b (rank 5, label 2) by 3.5: bm25 +4, fresh -0.5; "
+        "a (rank 1, label 0) ranks above b (rank 5, label 2) by 3.5: bm25 +4, fresh -0.5; "
         "they would swap with bm25 of a 5 → 1 (2.7 standard deviations)"
     )
     written = json.loads(json.dumps(pair.as_json(), allow_nan=False))
@@ -137,9 +137,9 @@ def test_documents_are_named_by_id_or_rank():
 @pytest.mark.parametrize(
     ("query", "names", "said"),
     [
-        ("beer", (None, None), "no query 'beer' in the data; there are: flat, wine"),
+        ("beer", (None, None), "no query 'beer' in the data; choose from: flat, wine"),
         ("wine", ("q", None), "query wine: no document 'q'; it has 5, by id or by rank from 1 to 5"),
-        ("wine", ("b", "a"), "query wine: b with score 1.5 does not stand above a with 5"),
+        ("wine", ("b", "a"), "query wine: b (1.5) ranks below a (5); swap --above and --below"),
         ("flat", (None, None), "query flat: all its documents have the same score"),
     ],
 )

@@ -290,7 +290,10 @@ def test_what_a_search_did_not_choose_is_not_refitted_in_its_name(monkeypatch):
     ):
         Refit(of="1234abcd")._require_choice(run, ["trees"])
     for by_code in (SimpleNamespace(budget=None, searched=["trees"]), SimpleNamespace(budget=6.0, searched=[])):
-        with pytest.raises(DataError, match=r"run 1234abcd chose 0\.2: it was trained by another version; give the settings"):
+        with pytest.raises(
+            DataError,
+            match=r"run 1234abcd chose learning_rate 0\.2, but .* is chosen now: it was trained by another version; write the settings out",
+        ):
             Refit(of="1234abcd")._require_choice(SimpleNamespace(chosen=run.chosen, config=by_code), ["trees"])
     Refit()._require_choice(run, ["trees"])
 

@@ -168,7 +168,7 @@ def test_segments_and_changed_queries_of_stored_values(workplace):
     assert rows["language", "en"].p is None
     (changed,) = found.changed
     assert changed.harmed[0] == ChangedQuery("q1", 0.1, 0.5, -0.4, {"language": "de", "documents": "1"}, "x <y>")
-    assert "text" not in changed.as_json()["harmed"][1], "what is not known is left out"
+    assert "text" not in changed.as_json()["harmed"][1], "what is unknown is left out"
     assert [row.query for row in changed.helped] == ["q4"]
 
     segments, queries = (pl.read_csv(path) for path in write_tables(found, workplace / "out"))

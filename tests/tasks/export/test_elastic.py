@@ -125,7 +125,7 @@ def test_what_is_said_of_it(file, model, capsys):
     assert main([*asked, "--extractors", "extractors.json", "--engine", "elasticsearch-9"]) == 0
     assert json.loads(Path("again.json").read_text())["definition"] == body["definition"]
     assert main(asked) == 1
-    assert "elastic: a feature is the score of a query, and none is said: --extractors FILE, JSON: [{" in capsys.readouterr().err
+    assert "elastic: Elasticsearch needs a query for each feature: pass --extractors FILE, JSON: [{" in capsys.readouterr().err
     assert main([*asked, "--extractors", "extractors.json", "--engine", "elasticsearch-8.14"]) == 1
     assert "elasticsearch-8.14 opens none of these formats, elastic from 8.15 on" in capsys.readouterr().err
 
@@ -133,11 +133,11 @@ def test_what_is_said_of_it(file, model, capsys):
 @pytest.mark.parametrize(
     ("written", "says"),
     [
-        ({"feature_extractors": []}, "it holds no list of extractors"),
+        ({"feature_extractors": []}, "it must be a list of extractors"),
         ([{"match": {}}], r"element 0: .*: an extractor is one of"),
         ([{"query_extractor": {"feature_name": "f1"}}], r"element 0: .*: an extractor is one of"),
         ([{**one, "weight": 2} for one in extractors(["f1", "f2", "f3", "f4"])], r"element 0: .*: an extractor is one of"),
-        (extractors(["f1", "f1"]), "element 1: feature 'f1' has an extractor before; each has one"),
+        (extractors(["f1", "f1"]), "element 1: feature 'f1' has an extractor above; each feature must have one"),
         (extractors(["f9"]), "element 0: the model has no feature 'f9'; it has: f1, f2, f3, f4"),
         (extractors(["f2", "f3", "f4"]), r"feature 'f1' has no extractor \(1 of 4 features have none\)"),
     ],

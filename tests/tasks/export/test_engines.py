@@ -90,14 +90,14 @@ def test_linear_models_of_opensearch(workplace):
     body = json.loads((workplace / "w.json").read_text())["model"]["model"]
     assert body["type"] == "model/linear"
     assert json.loads(body["definition"]) == dict(zip(queries.names, model.weights, strict=True))
-    assert any("knows no missing values" in remark for remark in found.remarks)
+    assert any("does not support missing values" in remark for remark in found.remarks)
 
 
 @pytest.mark.parametrize(
     ("engine", "said"),
     [
-        ("opensearch-2.19", "opensearch-2.19 puts 0 for a feature that a document lacks"),
-        ("opensearch-3.1", "opensearch-3.1 puts 0"),
+        ("opensearch-2.19", "opensearch-2.19 takes 0 for a feature that a document lacks"),
+        ("opensearch-3.1", "opensearch-3.1 takes 0"),
         ("opensearch-3.5", "opensearch-3.5 sends a document that lacks a feature to the right of every split"),
         ("opensearch-3.8", ""),
         ("opensearch-4", ""),
@@ -106,7 +106,9 @@ def test_linear_models_of_opensearch(workplace):
 def test_versions_that_do_not_obey_are_told_and_refused(workplace, model, engine, said):
     assert (said in Engine.of(engine).remark) if said else Engine.of(engine).remark == ""
     if said:
-        with pytest.raises(DataError, match=rf"m: {engine} knows no missing values, and tree .* has a rule .*\(--complete\)"):
+        with pytest.raises(
+            DataError, match=rf"m: {engine} does not support missing values, and tree .* has a rule .*\(--complete\)"
+        ):
             export(model, "m", "opensearch", engine=engine)
     found = export_to(model, "m", "opensearch", None, True, engine)
     assert any(said in remark for remark in found.remarks)
@@ -125,9 +127,9 @@ def test_versions_that_do_not_obey_are_told_and_refused(workplace, model, engine
         (
             "opensearch",
             "xgboost",
-            r"engine 'opensearch' is not one of elasticsearch-VERSION, opensearch-VERSION \(opensearch-2\.19\), solr, vespa",
+            r"engine 'opensearch' is unknown; choose from: elasticsearch-VERSION, opensearch-VERSION \(opensearch-2\.19\), solr, vespa",
         ),
-        ("elastic-8", "xgboost", "engine 'elastic-8' is not one of"),
+        ("elastic-8", "xgboost", "engine 'elastic-8' is unknown; choose from"),
     ],
 )
 def test_what_an_engine_does_not_open(workplace, model, engine, to, says):
@@ -137,7 +139,7 @@ def test_what_an_engine_does_not_open(workplace, model, engine, to, says):
 
 def test_an_infinite_condition_is_no_json(workplace, model):
     odd = replace(model, trees=join([model.trees, stump(np.inf)]))
-    with pytest.raises(DataError, match="reads no infinite split condition"):
+    with pytest.raises(DataError, match="does not support infinite split conditions"):
         export(odd, "m", "xgboost", engine="opensearch-3.8")
     export(odd, "m", "opensearch", engine="opensearch-3.8")
 
@@ -155,7 +157,7 @@ def test_no_engine_reads_splits_by_categories(workplace):
 
 
 def test_what_engines_make_of_a_missing_feature_is_said():
-    assert Engine.of("solr").remark == "Solr puts 0 for a feature that a document lacks"
+    assert Engine.of("solr").remark == "Solr takes 0 for a feature that a document lacks"
     assert Engine.of("vespa").remark == Engine.of("elasticsearch-8.15").remark == ""
 
 

@@ -192,7 +192,7 @@ def test_missing_values_are_refused_where_they_cannot_be_said(workplace):
     for to in ("ranklib", "solr"):
         with pytest.raises(
             DataError,
-            match=rf"{to} knows no missing values, and tree \d+ has a rule for those of 'f\d'.*if there will be none \(--complete\)",
+            match=rf"{to} does not support missing values, and tree \d+ has a rule for those of 'f\d'.*if no feature will ever be missing \(--complete\)",
         ):
             export(broken, "m", to)
         export(broken, "m", to, complete=True)
@@ -207,7 +207,7 @@ def test_a_sample_with_missing_values_is_refused_where_the_format_knows_none(wor
     row, column = np.argwhere(np.isnan(queries.features))[0]
     for to in ("solr", "linear", "opensearch"):
         with pytest.raises(
-            DataError, match=rf"m: row {row + 1} of the data has no f{column + 1}, and {to} knows no missing values"
+            DataError, match=rf"m: row {row + 1} of the data has no f{column + 1}, and {to} does not support missing values"
         ):
             export_to(net, "m", to, queries)
     assert not list(workplace.iterdir())
@@ -222,7 +222,7 @@ def test_bad_input_leaves_nothing_behind(workplace, monkeypatch):
         (
             "m",
             "pmml",
-            "unknown format 'pmml'; known: lightgbm, xgboost, xgboost-ubj, xgboost-dump, lightgbm-dump, opensearch, elastic, ranklib, solr, linear, onnx",
+            "unknown format 'pmml'; choose from: lightgbm, xgboost, xgboost-ubj, xgboost-dump, lightgbm-dump, opensearch, elastic, ranklib, solr, linear, onnx",
         ),
         (
             "m",
@@ -257,7 +257,7 @@ def test_what_the_command_prints(workplace):
     model = grown(queries)
     found = export_to(model, "m.xml", "ranklib", queries)
     assert found.verified is None
-    assert found.remarks[1] == "features by number: 1 is 'f1', 4 is 'f4'"
+    assert found.remarks[1] == "features are numbered: 1 = 'f1' … 4 = 'f4'"
     assert "not verified" in found.remarks[-1]
     found = export_to(model, "m.json", "xgboost", queries)
     assert (found.format, found.form, found.features, found.trees) == ("xgboost", "trees", 4, 12)

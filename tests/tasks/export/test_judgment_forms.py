@@ -82,7 +82,7 @@ def test_several_files_of_several_forms_are_one(tmp_path):
         ("hello-ltr", [("a\nb", "d", 1.0)], r"query 'a\\nb': hello-ltr's judgments have a line for each"),
         ("trec", [("q", "d\x1c1", 1.0)], r"document 'd\\x1c1': a document's id is one word"),
         ("quepid", [("a\nb", "d", 1.0)], r"query 'a\\nb': a query of Quepid's CSV is one line; workbench takes any text"),
-        ("excel", PLAIN, r"--to excel: there is no such form; known: trec, quepid, workbench, hello-ltr"),
+        ("excel", PLAIN, r"--to excel: there is no such form; choose from: trec, quepid, workbench, hello-ltr"),
     ],
 )
 def test_what_a_form_cannot_say_is_refused_and_nothing_is_written(tmp_path, form, rows, told):
@@ -96,7 +96,7 @@ def test_the_command_says_what_it_wrote(workplace, capsys):
     written(workplace / "in.json", PLAIN)
     assert main(["judgments", "in.json", "--to", "trec", "-o", "q.txt"]) == 0
     told = capsys.readouterr()
-    assert told.out == "3 judgments: q.txt\n"
+    assert told.out == "wrote 3 judgments to q.txt\n"
     assert "in.json: 2 queries, 3 judgments" in told.err
     assert (workplace / "q.txt").read_text() == "7 0 d2 0\nq1 0 d1 3\nq1 0 d2 1\n"
     assert main(["judgments", "in.json", "--to", "trec", "-o", "in.json"]) == 1

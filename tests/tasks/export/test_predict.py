@@ -95,7 +95,7 @@ def test_a_model_on_named_features_reads_text_with_the_same_names(workplace, cap
     model = ltr.LeastSquares().fit(replace(queries, names=("clicks", "age", "bm25")))
     ltr.save(model, workplace / "m")
     assert main(["predict", "--model", "m", "--data", "a.txt", "-o", "s.csv"]) == 1
-    assert "the model reads 'clicks' (data.names: FILE names them otherwise)" in capsys.readouterr().err
+    assert "the model reads 'clicks' (data.names: FILE gives other names)" in capsys.readouterr().err
     assert main(["predict", "--model", "m", "--data", "a.txt", "-o", "s.csv", *named]) == 0
     rows = np.array([[k % 2, k % 7, k % 3] for k in range(60)], np.float32)
     assert pl.read_csv("s.csv")["score"].to_numpy() == pytest.approx(model.predict(rows))
@@ -111,7 +111,7 @@ def test_values_that_are_no_known_category_are_told(workplace, fitted, monkeypat
     frame.write_csv("a.csv")
     done = predict(model, workplace / "a.csv", workplace / "s.csv", Data(files=["a"], categories={"f2": ["0", "1"]}))
     strange = (frame["f2"] == "LATAM").sum()
-    told = f"a.csv: {strange} rows of {frame.height} with a 'f2' that is no known category, such as 'LATAM': missing"
+    told = f"a.csv: {strange} rows of {frame.height} with a 'f2' that is not a known category, such as 'LATAM': read as missing"
     assert (strange > 1, done.notes) == (True, (told,))
     ltr.save(model, workplace / "m")
     assert main(["predict", "--model", "m", "--data", "a.csv", "-o", "t.csv", "--set", "categories={f2: ['0', '1']}"]) == 0
@@ -140,7 +140,7 @@ def test_scores_of_runs_are_features_by_query_and_document(workplace, fitted, mo
     for name, says in (
         ("anonymous", "joined by query and document id"),
         ("others", "no document of run 'f2' is in it"),
-        ("twice", "the data have a feature 'f2'; name the run otherwise"),
+        ("twice", "the data have a feature 'f2'; rename the run"),
         ("empty", "no rows"),
     ):
         with pytest.raises(DataError, match=says):
@@ -168,10 +168,10 @@ def test_what_is_wrong_is_said_and_nothing_written(workplace, fitted, monkeypatc
     from_0 = replace(model, names=("f0", "f1", "f2"))
     named = replace(model, names=("slope", "f2", "f3"))
     for one, data, output, says in (
-        (model, "renamed.parquet", "s.parquet", r"the model's feature 'f2' is no column; did you mean f_2.*1 of 3 are missing"),
+        (model, "renamed.parquet", "s.parquet", r"the model's feature 'f2' is not a column; did you mean f_2.*1 of 3 are missing"),
         (model, "text.csv", "s.csv", "text.csv, row 10: column 'f1' has 'x'"),
-        (model, "short.csv", "s.csv", r"short.csv, line 10: \d fields?; the header names 6"),
-        (model, "long.csv", "s.csv", "long.csv, line 10: 7 fields; the header names 6"),
+        (model, "short.csv", "s.csv", r"short.csv, line 10: \d fields?; the header has 6"),
+        (model, "long.csv", "s.csv", "long.csv, line 10: 7 fields; the header has 6"),
         (model, "blank.csv", "s.csv", "blank.csv, line 10: the line is empty"),
         (model, "anonymous.parquet", "s.trec", "there is no document id here"),
         (model, "spaced.parquet", "s.trec", "separated by spaces, and the query id 'q 0' has one"),
@@ -179,14 +179,14 @@ def test_what_is_wrong_is_said_and_nothing_written(workplace, fitted, monkeypatc
             model,
             "twice.parquet",
             "s.trec",
-            "a TREC run names each document once, and document 'd3' of query 'q0' stands in several rows",
+            "a TREC run names each document once, and document 'd3' of query 'q0' is in several rows",
         ),
         (model, "infinite.parquet", "s.csv", "infinite"),
         (model, "bad.txt", "s.csv", "bad.txt, line 61"),
         (named, "bad.txt", "s.csv", "text has the features f1, f2, …, and the model reads 'slope'"),
         (from_0, "a.csv.gz", "s.csv", "a.csv.gz: compressed with gzip; unpack it first"),
         (model, "text.csv", "s.dir.csv", "s.dir.csv: this is a folder; name a file in it"),
-        (model, "text.csv", "s.json", "scores are written as .parquet, .csv, .tsv, .trec"),
+        (model, "text.csv", "s.json", "scores can be written as .parquet, .csv, .tsv, .trec"),
     ):
         with pytest.raises(DataError, match=says):
             predict(one, workplace / data, workplace / output, Data(files=["a"]))
@@ -230,7 +230,7 @@ def test_text_from_feature_0_is_read_so_again(workplace, fitted):
     model = ltr.LeastSquares().fit(queries)
     lines = [f"0 qid:1 0:{a:.9g} 1:{b:.9g} 2:{c:.9g}" for a, b, c in queries.features.tolist()]
     (workplace / "a.txt").write_text("\n".join(lines) + "\n")
-    with pytest.raises(DataError, match="the model reads f0, and text begins with f1"):
+    with pytest.raises(DataError, match="the model's features start at f0, the text's at f1"):
         predict(model, workplace / "a.txt", workplace / "s.csv", Data(files=["a"]))
     assert predict(model, workplace / "a.txt", workplace / "s.csv", Data(files=["a"], first_feature=0)).rows == queries.n_documents
     assert pl.read_csv("s.csv")["score"].to_numpy() == pytest.approx(model.predict(queries.features))
@@ -358,6 +358,6 @@ def test_an_empty_id_is_named_by_its_row_of_the_file(workplace, fitted, monkeypa
         pl.when(pl.int_range(pl.len()) == 9).then(pl.lit("")).otherwise(pl.col(kind)).alias(kind)
     ).write_parquet("a.parquet")
     monkeypatch.setattr(module, "ROWS", 4)
-    with pytest.raises(DataError, match=rf"a\.parquet, row 10: column '{kind}' is empty: every row names its {kind}"):
+    with pytest.raises(DataError, match=rf"a\.parquet, row 10: column '{kind}' is empty: every row must name its {kind}"):
         predict(model, workplace / "a.parquet", workplace / "s.csv", Data(files=["a"]))
     assert not Path("s.csv").exists()

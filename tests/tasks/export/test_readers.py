@@ -105,7 +105,7 @@ def test_an_ordered_column_of_pandas_is_not_taken_for_one_of_whole_numbers(workp
     labels = (kind == 2) * 2 + (stars > 3)
     data = lightgbm.Dataset(frame, labels, group=[20] * 20, categorical_feature=["kind"])
     lightgbm.train(given, data, 3).save_model("m.txt")
-    with pytest.raises(DataError, match=r"lists \[1, 2, 3, 4, 5\], and whether these are the categories of kind is not known"):
+    with pytest.raises(DataError, match=r"lists \[1, 2, 3, 4, 5\], and whether these are the categories of kind is unknown"):
         find_columns("m.txt")
 
 
@@ -132,11 +132,11 @@ def test_categories_that_are_nobodys_are_refused(workplace):
         (
             "[[0, 1, 2]]",
             "[[0, 1, 2], [5]]",
-            "lists the categories of 2 columns, and the features that have some are site: which are whose is not known",
+            "lists the categories of 2 columns, and the features that have some are site: which belong to which is unknown",
         ),
-        ("[[0, 1, 2]]", "[[0, 1]]", r"lists \[0, 1\], and whether these are the categories of site is not known"),
-        ("[[0, 1, 2]]", "[[0, 1, [2]]]", r"\[2\] is no category: a text, a number, true or false"),
-        ("[[0, 1, 2]]", "[[0, 1", "pandas_categorical is no list of lists of categories"),
+        ("[[0, 1, 2]]", "[[0, 1]]", r"lists \[0, 1\], and whether these are the categories of site is unknown"),
+        ("[[0, 1, 2]]", "[[0, 1, [2]]]", r"\[2\] is not a category: a text, a number, true or false"),
+        ("[[0, 1, 2]]", "[[0, 1", "pandas_categorical is not a list of lists of categories"),
     ):
         assert before in text
         Path("w.txt").write_text(text.replace(f"pandas_categorical:{before}", f"pandas_categorical:{after}"))
@@ -145,7 +145,7 @@ def test_categories_that_are_nobodys_are_refused(workplace):
     Path("n.txt").write_text(text.replace("pandas_categorical:[[0, 1, 2]]", "pandas_categorical:null"))
     assert find_columns("n.txt").categories == {}
     Path("d.csv").write_text("query,a,site\n1,2,x\n")
-    with pytest.raises(DataError, match=r"not known; data\.categories: \{site: \[\.\.\.\]\} lists them in its order"):
+    with pytest.raises(DataError, match=r"is unknown; data\.categories: \{site: \[\.\.\.\]\} lists them in its order"):
         predict(find_model("n.txt"), Path("d.csv"), Path("s.csv"), Data(files=["d.csv"], categorical=["site"]))
 
 
@@ -166,7 +166,7 @@ def test_numbers_that_may_be_of_an_ordered_column_are_refused(workplace):
     ranker = lightgbm.LGBMRanker(n_estimators=3, verbose=-1, n_jobs=1)
     ranker.fit(frame, rng.integers(0, 3, 300), group=[10] * 30, categorical_feature=["site"])
     ranker.booster_.save_model("m.txt")
-    with pytest.raises(DataError, match=r"lists \[2, 0, 1\], and whether these are the categories of site is not known"):
+    with pytest.raises(DataError, match=r"lists \[2, 0, 1\], and whether these are the categories of site is unknown"):
         find_columns("m.txt")
 
 
@@ -289,7 +289,7 @@ def test_files_that_are_no_model(workplace):
         ("text.ubj", "neither LightGBM's text nor XGBoost's .json or .ubj"),
         ("weights", "neither LightGBM's text nor XGBoost's .json or .ubj"),
         ("nowhere", "No such file"),
-        ("broken.json", "no XGBoost model: KeyError 'gradient_booster'"),
+        ("broken.json", "not an XGBoost model: KeyError 'gradient_booster'"),
         ("cut.json", "Expecting"),
     ):
         with pytest.raises(DataError, match=f"{name}: .*{rule}"):
@@ -394,10 +394,10 @@ def test_a_file_without_weights_is_no_model(workplace):
         ("object.json", b"{}", "no weights in it"),
         ("twice.txt", b"f1,1\nf1,2\n", "line 2: feature 'f1' has a weight already"),
         ("twice.json", b'{"f1": 1, "f1": 2}', "feature 'f1' has a weight already"),
-        ("list.json", b'{"f1": [1]}', r"'f1': \[1\] is no weight"),
+        ("list.json", b'{"f1": [1]}', r"'f1': \[1\] is not a weight"),
         ("deep.json", b'{"f1": ' + b"[" * 100_000, "too deep to read"),
         ("nan.txt", b"1:nan\n", "line 1: the weight of 'f1' is nan, which is not finite"),
-        ("grouped.txt", b"1:1_0\n", "line 1: '1:1_0' is no weight"),
+        ("grouped.txt", b"1:1_0\n", "line 1: '1:1_0' is not a weight"),
         ("bytes", b"\xff\xfe", "byte 0 is not UTF-8"),
     ):
         (workplace / name).write_bytes(content)

@@ -37,7 +37,7 @@ def test_values_by_hand(content, value):
         (b"[$Z#L\x7f" + b"\xff" * 7, "a list of one type is of numbers"),
         (b"[#i\xff", "-1 items are announced"),
         (b"SL" + b"\xff" * 8, "-1 bytes are announced"),
-        (b"Sd\0\0\0\0", "b'd' is no type of a count"),
+        (b"Sd\0\0\0\0", "b'd' is not a type of a count"),
         (b"Si\x01\xff", "is not UTF-8"),
         (b"{i\1aZi\1aZ}", "'a' is there twice"),
         (b"[Z", "bytes are announced"),

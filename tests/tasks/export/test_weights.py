@@ -16,7 +16,7 @@ def test_three_ways_to_write_weights(tmp_path, text):
 
 def test_a_wrong_line_is_named(tmp_path):
     (tmp_path / "w.txt").write_text("f1,0.5\nf2,many\n")
-    with pytest.raises(ValueError, match="line 2: 'f2,many' is no weight; write name,weight or number:weight"):
+    with pytest.raises(ValueError, match="line 2: 'f2,many' is not a weight; write name,weight or number:weight"):
         read_weights(tmp_path / "w.txt")
 
 
@@ -46,7 +46,7 @@ def test_a_weight_that_is_not_finite_is_named(tmp_path, weight):
 @pytest.mark.parametrize("value", ["true", "null", '"1"', "1" + "0" * 400, "[1]", "{}"])
 def test_what_is_no_weight_in_json_is_named(tmp_path, value):
     (tmp_path / "w.json").write_text(f'{{"f1": 0.5, "f2": {value}}}')
-    with pytest.raises(ValueError, match=r"'f2': .* is no weight; write \{name: weight, …\}"):
+    with pytest.raises(ValueError, match=r"'f2': .* is not a weight; write \{name: weight, …\}"):
         read_weights(tmp_path / "w.json")
 
 

@@ -73,7 +73,7 @@ def test_what_was_learned_of_ranks_has_a_line_a_fold(tmp_path):
         folder.path.mkdir()
         folder.position_bias.write_text(json.dumps({"by_rank": {"propensity": [1.0, last]}}))
     figure = position_bias_figure("trees", folders)
-    for text in ("trees: position bias taken out of clicks", "how often a rank is looked at", "rank", "fold 1", "fold 2"):
+    for text in ("trees: position bias taken out of clicks", "examination probability (propensity)", "rank", "fold 1", "fold 2"):
         assert f">{text}<" in figure
     assert "fold 3" not in figure
     assert position_bias_figure("trees", folders[2:]) is None

@@ -38,7 +38,7 @@ def test_the_description_has_table_verdicts_and_page(outcome):  # noqa: F811
     told = description(replace(outcome, standings=TABLE, evidence=(CERTIFICATES, CHALLENGE)), Path("p/report.html"))
     assert told.startswith("Best on validation MAP: a.\n\n| ranker | MAP |")
     assert "\n- optimum of NDCG: linear optimum\n- graded, version 2" in told
-    assert "better than the champion, version 1\n\nReport: `p/report.html`" in told
+    assert "better than the champion (version 1)\n\nReport: `p/report.html`" in told
 
 
 def test_the_best_model_is_the_one_of_all_data_or_one_a_fold(outcome):  # noqa: F811

@@ -158,6 +158,6 @@ def test_results_are_kept_in_a_file(tmp_path):
 def test_another_file_is_not_overwritten(outcome, tmp_path, text):
     file = tmp_path / "mine.json"
     file.write_text(text)
-    with pytest.raises(DataError, match=r"mine\.json: this is no file that --record wrote"):
+    with pytest.raises(DataError, match=r"mine\.json: not written by --record, left unchanged; choose another name"):
         keep_results(outcome, None, file)
     assert file.read_text() == text

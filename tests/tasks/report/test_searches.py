@@ -87,7 +87,7 @@ def test_it_is_said_where_the_ranker_as_written_was_chosen_though_another_draw_i
     draws = tuple(replace(one, key=f"k{one.number}") for one in (trial(1, 0.1, 0.4), trial(2, 0.2, 0.5)))
     searched = outcome(Searched("trees", 0, draws))
     for key, said in (
-        ("k1", " Chosen is the ranker as written (trial 1), as that is better by less than 1 standard error."),
+        ("k1", " The ranker as written (trial 1) was kept: the best trial beats it by less than 1 standard error."),
         ("k2", ""),
     ):
         chosen = Trained(Cell("x", "trees", 0, {}, {}, Fold("a", "b", "c"), (), {}), CellResult(key, "d", {}, 0.0))
@@ -98,19 +98,16 @@ def test_it_is_said_where_the_ranker_as_written_was_chosen_though_another_draw_i
 def test_sentences_say_what_was_drawn_and_what_time_did():
     (first,) = search_sentences(outcome(FEW))
     assert first.startswith(
-        "trees: 3 draws, 2 trained to the end, 6 s of training, 1 could not be trained. Best on validation, trial 3"
+        "trees: 3 trials, 2 trained to the end, 6 s of training, 1 could not be trained. Best on validation, trial 3"
     )
     short = Searched("trees", 0, (trial(1, 0.1, 0.4, whole=False),))
     both = search_sentences(outcome(short, budget=Budget(600.0, 601.0, 64, True)))
     assert both[0].endswith("trial 1 (as written, after 33 of 300 iterations).")
     assert (
         both[1]
-        == "10m 1s of the 10m for searches went by, and ended them after 64 cells, the best of each trained to its end; this run, repeated, ends there again."
+        == "Searches ended after 64 cells: 10m 1s of 10m used; the best of each was trained to its end. A repeated run stops at the same point."
     )
-    assert (
-        search_sentences(outcome(short, budget=Budget(600.0, 30.0, 64)))[1]
-        == "30s of the 10m for searches went by: all draws were made."
-    )
+    assert search_sentences(outcome(short, budget=Budget(600.0, 30.0, 64)))[1] == "Searches: 30s of 10m used; all trials were made."
     assert search_sentences(outcome()) == []
 
 
@@ -140,7 +137,7 @@ def test_searches_side_by_side_by_the_time_they_took():
     rankers = [replace(FEW, ranker=name) for name in ("trees", "chance", "by-map")]
     drawn = search_figures(RunOutcome(config, "id", (), (), (), (), None, searches=tuple(rankers)))
     assert [name for name in drawn if name.startswith("searches")] == ["searches-ndcg_10"]
-    for text in ("trees", "chance", "seconds of training a fold"):
+    for text in ("trees", "chance", "seconds of training per fold"):
         assert f">{text}<" in drawn["searches-ndcg_10"]
     assert ">by-map<" not in drawn["searches-ndcg_10"]
     slower = replace(FEW, trials=tuple(replace(one, seconds=4.0) for one in FEW.trials))

@@ -85,5 +85,7 @@ def test_what_a_model_remembers_is_its_own_and_as_it_was_written(tmp_path):
     text = columns_file(tmp_path / "moved").read_text()
     for written in (text.replace('"a"', '"c"'), text.replace('"qid"', '"query"'), columns_file(tmp_path / "b").read_text()):
         columns_file(tmp_path / "moved").write_text(written)
-        with pytest.raises(DataError, match=r"columns\.json: it is not what was written beside this model"):
+        with pytest.raises(
+            DataError, match=r"columns\.json: does not match this model's digest: the file was changed or belongs to another model"
+        ):
             read_columns(tmp_path / "moved")

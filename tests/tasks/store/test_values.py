@@ -64,10 +64,10 @@ def test_values_that_were_changed_are_none(tmp_path):
     other = pl.read_parquet(path).with_columns(map=pl.col("map") / 2)
     for metadata in (said, {**said, "basis": said["basis"].replace("2.0", "1.0")}, {"digest": "x"}):
         other.write_parquet(path, metadata=metadata)
-        with pytest.raises(DataError, match=r"v\.parquet: these per-query values are not as they were written"):
+        with pytest.raises(DataError, match=r"v\.parquet: these per-query values were changed after they were written"):
             read_values(path, "test")
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(DataError, match=r"v\.parquet: these per-query values are not as they were written"):
+    with pytest.raises(DataError, match=r"v\.parquet: these per-query values were changed after they were written"):
         read_values(path, "test")
 
 

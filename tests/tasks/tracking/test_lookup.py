@@ -15,7 +15,7 @@ def test_a_folder_is_a_model(workplace):
 
 
 def test_what_is_not_there_is_said(workplace):
-    with pytest.raises(DataError, match=r"nowhere: no folder with a model, and no run whose id begins so$"):
+    with pytest.raises(DataError, match=r"nowhere: not a model folder, and no run id starts with 'nowhere'$"):
         find_model("nowhere", ())
     assert not (workplace / "mlruns").exists()
 

@@ -34,7 +34,7 @@ def test_a_registry_that_does_not_answer_is_not_one_without_a_champion(workplace
 
 def test_files_that_are_gone_are_told_with_the_address(workplace, monkeypatch, tmp_path):
     monkeypatch.setattr("mlflow.artifacts.download_artifacts", lambda address, dst_path: dst_path)
-    with pytest.raises(DataError, match=r"^models:/search@champion: MLflow knows it, and its files are no longer where they were"):
+    with pytest.raises(DataError, match=r"^models:/search@champion: it is in MLflow, but its files are no longer where they were"):
         find_model("models:/search@champion")
 
 

@@ -18,7 +18,7 @@ from tasks.tracking.tracker import Tracker
 def test_several_and_unfinished(workplace):
     runs = [Tracker("x", str(k)).run_id for k in range(20)]
     first = next(r[0] for r in runs if sum(s[0] == r[0] for s in runs) > 1)
-    with pytest.raises(DataError, match=r"[0-9]+ runs have an id that begins so"):
+    with pytest.raises(DataError, match=r"[0-9]+ run ids start with"):
         find_run(first)
     assert find_run(runs[0]).id == runs[0]
     with pytest.raises(DataError, match=f"x: no folder .* id begins so; the latest run x is {runs[-1][:8]}$"):
@@ -76,9 +76,9 @@ def test_a_tag_that_was_edited_is_named(workplace):
         said = f"^run {tracker.run_id[:8]}: its tag lambdaflow.chosen was changed and does not say what was chosen; run the same"
         with pytest.raises(DataError, match=said):
             find_values(f"{tracker.run_id}:trees")
-    with pytest.raises(DataError, match="no folder with a model, and no run whose id begins so"):
+    with pytest.raises(DataError, match="not a model folder, and no run id starts with"):
         find_run("elsewhere")
     with pytest.raises(
-        ValueError, match=f"run {tracker.run_id[:8]} has no config.yaml in MLflow any more; run the same configuration"
+        ValueError, match=f"run {tracker.run_id[:8]} no longer has config.yaml in MLflow; run the same configuration"
     ):
         find_run(tracker.run_id).download("config.yaml")

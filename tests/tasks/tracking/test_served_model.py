@@ -178,7 +178,7 @@ def test_categories_are_read_by_name(workplace, frame):
             assert np.array_equal(served.predict(None, given), model.predict(expected))
         with pytest.raises(ValueError, match="f2"):
             served.predict(None, pd.concat([nullable, nullable[["f2"]]], axis=1))
-    with pytest.warns(UserWarning, match="1 of .* values are no category of the model, such as 'elm'; they count as missing"):
+    with pytest.warns(UserWarning, match="1 of .* values are not a category of the model, such as 'elm'; they count as missing"):
         assert np.array_equal(served.predict(None, by_name), model.predict(expected))
     assert np.array_equal(served.predict(None, frame({"f1": features[:, 0], "f2": features[:, 1]})), model.predict(features))
     assert np.array_equal(served.predict(None, features), model.predict(features))
@@ -193,7 +193,9 @@ def test_columns_that_were_changed_are_refused(workplace):
     assert served.categories["f2"][0] == "amber"
     path = Path("model/columns.json")
     path.write_text(path.read_text().replace("amber", "umber"))
-    with pytest.raises(ValueError, match=r"columns.json: it is not what was written beside this model"):
+    with pytest.raises(
+        ValueError, match=r"columns.json: does not match this model's digest: the file was changed or belongs to another model"
+    ):
         served.load_context(context)
 
 
@@ -247,7 +249,7 @@ def test_a_core_that_no_cache_takes_is_gone_with_its_process(logged, workplace):
 
 def test_numbers_that_no_category_is_called_by_are_missing_where_some_are(workplace):
     model, _, served = of_four_categories({"f2": ["1.5", "2.5", "3.5", "4.5"]})
-    with pytest.warns(UserWarning, match="2 of 2 values are no category of the model, such as '1'"):
+    with pytest.warns(UserWarning, match="2 of 2 values are not a category of the model, such as '1'"):
         scores = served.predict(None, pd.DataFrame({"f1": [0.0, 0.0], "f2": [1.0, 2.0]}))
     assert np.array_equal(scores, model.predict(np.array([[0.0, np.nan], [0.0, np.nan]], np.float32)))
 

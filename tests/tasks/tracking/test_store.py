@@ -98,7 +98,7 @@ def test_a_damaged_database_is_named_with_the_ways_out(workplace, damage):
     Tracker("x", "key")
     store = workplace / "mlruns/mlflow.db"
     store.write_bytes(damage or store.read_bytes()[:100] + b"\xff" * 5000 + store.read_bytes()[5100:])
-    with pytest.raises(TrackingError, match=r"mlruns/mlflow\.db: .*: it is damaged\. Put back a copy"):
+    with pytest.raises(TrackingError, match=r"mlruns/mlflow\.db: .*: it is damaged\. Restore a backup"):
         Tracker("x", "key")
 
 
@@ -108,7 +108,7 @@ def test_a_folder_that_cannot_be_written_to_is_told_with_the_way_out(workplace, 
         raise OSError(refused, os.strerror(refused), str(path))
 
     monkeypatch.setattr("pathlib.Path.mkdir", mkdir)
-    with pytest.raises(TrackingError, match=r"^mlruns: .*must be yours to write to; take another folder"):
+    with pytest.raises(TrackingError, match=r"^mlruns: .*must be writable; use another folder"):
         Tracker("x", "key")
 
 

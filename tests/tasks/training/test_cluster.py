@@ -52,7 +52,7 @@ def test_two_workers_train_the_model_of_one_machine_and_a_dead_one_is_named(work
         assert MODEL.n_leaves < np.median(cost.exchanges) < 3 * MODEL.n_leaves
         with pytest.raises(ValueError, match="a query is in two of the parts"):
             fit_on(client, [stored[0], stored[0]], MODEL)
-        with pytest.raises(ShardLost, match=f"part '{stored[0]}' is lost: its worker does not answer any more") as lost:
+        with pytest.raises(ShardLost, match=f"part '{stored[0]}' is lost: its worker no longer answers") as lost:
             fit_on(client, stored[:2], MODEL, held_out, tick=killing(client))
         client.wait_for_workers(2)
         both = concatenate([open_queries(name) for name in stored[:2]])
@@ -153,4 +153,4 @@ def test_a_training_has_moved_where_there_are_more_trees_or_another_way():
 
 def test_costs_are_told_in_words():
     cost = TreeCosts(np.array([9_000_000, 2_000_000, 1_000_000]), np.array([300, 60, 61]), np.array([2.0, 0.25, 0.125]))
-    assert cost.remark == "a tree cost 2.00 MB, 61 exchanges and 0.250 s (medians)"
+    assert cost.remark == "each tree cost 2.00 MB, 61 exchanges and 0.250 s (medians)"
