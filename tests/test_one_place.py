@@ -120,7 +120,7 @@ def test_the_schema_of_deployments_knows_them():
 @pytest.mark.parametrize(
     ("register", "taken", "message"),
     [
-        (measure.register, [MEASURES["map"]], "there is a measure 'map' already"),
+        (measure.register, [MEASURES["map"]], "a measure 'map' already"),
         (register_ranker, [ltr.RankSVM], "there is a kind of ranker 'ranksvm' already"),
         (register_clicks, ["last", pl.col("order") > 0], "named 'last' already"),
         (register_evidence, [Segments], "a run has a key 'segments' already"),

@@ -69,7 +69,7 @@ class Chain(ClickModel):
 
     def _on(self, pages: Pages) -> tuple[Ints, Ints, Ints, Floats, float, Floats, Floats]:
         if pages.n_ranks > len(self.after_rank):
-            raise ValueError(f"rank: {pages.n_ranks}; the model knows ranks 1 to {len(self.after_rank)}")
+            raise ValueError(f"rank: {pages.n_ranks}; the model covers ranks 1 to {len(self.after_rank)}")
         return pages.offsets, pages.pair, pages.rank, self.attraction, self.skipped, self.after_pair, self.after_rank
 
 

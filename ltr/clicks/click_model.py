@@ -45,9 +45,9 @@ class Settings:
 
     def __post_init__(self) -> None:
         if self.prior is not None and not (self.prior > 0 and np.isfinite(self.prior)):
-            raise ValueError(f"prior: {self.prior}; a click model needs one above 0, for pairs that are rarely seen")
+            raise ValueError(f"prior: {self.prior}; must be above 0, for pairs that are rarely seen")
         if self.rounds < 1:
-            raise ValueError(f"rounds: {self.rounds}; 1 or more")
+            raise ValueError(f"rounds: {self.rounds}; must be 1 or more")
 
 
 @dataclass(frozen=True)

@@ -100,15 +100,15 @@ def _documents(k: int, ranking: ArrayLike) -> Array:
     if found.dtype.kind == "O" and all(isinstance(one, str) for one in found.tolist()):
         found = found.astype(np.str_)
     if found.ndim != 1 or (len(found) and found.dtype.kind not in "iuU"):
-        raise ValueError(f"ranking {k}: documents are whole numbers or text, and these are {found.dtype} {found.shape}")
+        raise ValueError(f"ranking {k}: documents must be whole numbers or text, not {found.dtype} {found.shape}")
     return found if found.dtype.kind == "U" else found.astype(np.int64)
 
 
 def _check(method: str, n: int) -> None:
     if method not in METHODS:
-        raise ValueError(f"{method!r} is not one of {', '.join(METHODS)}")
+        raise ValueError(f"{method!r} is unknown; choose from: {', '.join(METHODS)}")
     if n < 2 or (method == "balanced" and n > 2):
-        raise ValueError(f"{method}: {n} rankings; {'it takes two' if method == 'balanced' else 'it takes two or more'}")
+        raise ValueError(f"{method}: {n} rankings; {'two are needed' if method == 'balanced' else 'two or more are needed'}")
 
 
 def _softmax(n: int) -> Floats:
@@ -290,7 +290,7 @@ def duels(preference: Floats, level: float = 0.95, whose: Ints | None = None) ->
     if n < 2:
         raise ValueError(f"{n} session; two or more")
     if whose is not None and len(np.unique(whose)) < 2:
-        raise ValueError("all pages are of one session, and intervals are those over sessions, two or more")
+        raise ValueError("all pages are of one session; intervals need two or more sessions")
     rankers = (1 + isqrt(1 + 8 * n_pairs)) // 2
     found = []
     for (a, b), own in zip(combinations(range(rankers), 2), preference.T, strict=True):
@@ -324,11 +324,13 @@ def sessions_needed(preference: float, ties: float = 0.5, power: float = 0.8, le
     """
     for name, value in (("ties", ties), ("power", power), ("level", level)):
         if not 0 <= value < 1 or (name != "ties" and value == 0):
-            raise ValueError(f"{name}: {value}; between 0 and 1")
+            raise ValueError(f"{name}: {value}; must be between 0 and 1")
     if not 0 < preference <= 1 - ties:
-        raise ValueError(f"preference: {preference}; above 0 and at most {1 - ties:g}, the share of sessions that are no tie")
+        raise ValueError(
+            f"preference: {preference}; must be above 0 and at most {1 - ties:g}, the share of sessions that are not ties"
+        )
     if rankers < 2:
-        raise ValueError(f"rankers: {rankers}; two or more")
+        raise ValueError(f"rankers: {rankers}; must be two or more")
     tail = (1 - level) / (rankers * (rankers - 1))
     few, many = 0, 16
     while _power(many, preference, ties, tail) < power:

@@ -63,7 +63,7 @@ class Looks(ClickModel):
 
     def _reaching(self, pages: Pages) -> Floats:
         if pages.n_ranks > len(self.gamma):
-            raise ValueError(f"rank: {pages.n_ranks}; the model knows ranks 1 to {len(self.gamma)}")
+            raise ValueError(f"rank: {pages.n_ranks}; the model covers ranks 1 to {len(self.gamma)}")
         return self.gamma
 
 

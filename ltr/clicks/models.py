@@ -29,11 +29,11 @@ def fit(pages: Pages, name: str, settings: Settings | None = None, n_ranks: int 
         ValueError: for an unknown name, pages without a click, and where the log cannot tell positions from documents, which `NEED_TIES`.
     """
     if name not in MODELS:
-        raise ValueError(f"{name!r} is not one of {', '.join(MODELS)}")
+        raise ValueError(f"{name!r} is unknown; choose from: {', '.join(MODELS)}")
     if not pages.click.any():
         raise ValueError("no click in the log: there is nothing to fit a click model to")
     if name in NEED_TIES and looks.tied_ranks(pages).sum() < 2:
         raise ValueError(
-            f"{name}: no two ranks are tied by documents clicked at one and shown at the other, so that positions and documents cannot be told apart"
+            f"{name}: no two ranks are tied by documents clicked at one and shown at the other, so position bias cannot be separated from relevance"
         )
     return MODELS[name](pages, name, settings or Settings(), max(n_ranks, pages.n_ranks))

@@ -56,12 +56,12 @@ class Rules:
 
     def __post_init__(self) -> None:
         if self.top < 1:
-            raise ValueError(f"top: {self.top}; 1 or more")
+            raise ValueError(f"top: {self.top}; must be 1 or more")
         if not self.clip >= 1:
-            raise ValueError(f"clip: {self.clip}; a session stands for 1 at least, itself")
+            raise ValueError(f"clip={self.clip}: the largest importance weight must be at least 1")
         for name in ("level", "support"):
             if not 0 < getattr(self, name) < 1:
-                raise ValueError(f"{name}: {getattr(self, name)}; between 0 and 1")
+                raise ValueError(f"{name}: {getattr(self, name)}; must be between 0 and 1")
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ def estimate(
     """
     rules = rules or Rules()
     if estimator not in ESTIMATORS:
-        raise ValueError(f"{estimator!r} is not one of {', '.join(ESTIMATORS)}")
+        raise ValueError(f"{estimator!r} is unknown; choose from: {', '.join(ESTIMATORS)}")
     wanted = 2 if estimator == "doubly-robust" else int(estimator == "position-based" and part is None)
     if len(models) != wanted or (wanted == 2 and part is None):
         raise ValueError(f"{estimator}: it needs {wanted} click models{' and a half' if wanted == 2 else ''}, not {len(models)}")
@@ -229,7 +229,7 @@ def _without_each(pages: Pages, seen: Seen, rank: Ints, rules: Rules, part: Ints
             value = _value(seen.without(of_result == one), times, rank, pages.query, rules)
         except ValueError as error:
             raise NoSupportError(
-                f"position-based: without some of its sessions the log does not tell how often ranks are looked at ({error})"
+                f"position-based: without some of its sessions, examination probabilities cannot be estimated from the log ({error})"
             ) from None
         found.append((value, value - int(counts[of_result != one].sum()) / int((part != one).sum())))
     values, gains = np.array(found).T
@@ -414,19 +414,19 @@ def _summed_up(
     supported = float((table.wanted & ~unseen).sum() / max(table.wanted.sum(), 1))
     if supported < rules.support:
         raise NoSupportError(
-            f"{estimator}: the log shows {supported:.1%} of what the new ranker would show on the first {rules.top} ranks, and an estimate needs "
-            f"{rules.support:.0%}: too many of its places were never seen"
+            f"{estimator}: only {supported:.1%} of the new ranker's top-{rules.top} results occur in the log at a supported rank; at least "
+            f"{rules.support:.0%} must"
         )
     error, independent = mean_error(parts, session)
     if not np.isfinite(error):
-        raise NoSupportError(f"{estimator}: all pages are of one session, and intervals are those over sessions, two or more")
+        raise NoSupportError(f"{estimator}: all pages are of one session; intervals need two or more sessions")
     value, gains = float(parts.mean()), parts - logged
     weights = table.weight[:, table.wanted.any(axis=0)]
     effective = float((weights.sum(axis=0) ** 2 / np.maximum((weights**2).sum(axis=0), 1e-300)).min())
     if effective < rules.sessions:
         raise NoSupportError(
-            f"{estimator}: what the log shows of the new ranker's rank with the fewest pages weighs as much as {effective:.1f} of them, and an "
-            f"estimate needs {rules.sessions:g}"
+            f"{estimator}: effective sample size at the least supported rank is {effective:.1f} pages; at least "
+            f"{rules.sessions:g} are needed"
         )
     gain_error = mean_error(gains, session)[0]
     if apart is not None:

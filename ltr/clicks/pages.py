@@ -45,16 +45,16 @@ class Pages:
                 raise ValueError(f"{name}: shape {getattr(self, name).shape}, but pair has {n} results")
         sizes = np.diff(self.offsets)
         if len(self.offsets) < 2 or self.offsets[0] != 0 or self.offsets[-1] != n or (sizes <= 0).any():
-            raise ValueError(f"offsets: they rise from 0 to the {n} results, and a page has at least one")
+            raise ValueError(f"offsets: must rise from 0 to the {n} results, and a page must have at least one")
         self._within("pair", self.pair, 0, len(self.query) - 1)
         self._within("rank", self.rank, 1, DEEPEST)
         if len(self.query) and self.query.min() < 0:
-            raise ValueError(f"query: {self.query.min()}; numbers count from 0")
+            raise ValueError(f"query: {self.query.min()}; numbers must count from 0")
         rises = np.diff(self.rank) > 0
         rises[self.offsets[1:-1] - 1] = True
         if not rises.all():
             at = int(np.argmin(rises))
-            raise ValueError(f"rank: {self.rank[at + 1]} follows {self.rank[at]} in one page; ranks rise")
+            raise ValueError(f"rank: {self.rank[at + 1]} follows {self.rank[at]} in one page; ranks must rise")
 
     def _within(self, name: str, values: Array, lowest: int, highest: int) -> None:
         wrong = (values < lowest) | (values > highest)

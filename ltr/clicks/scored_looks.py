@@ -44,7 +44,7 @@ class ScoredLooks:
             ValueError: for ranks that the model does not know.
         """
         if pages.n_ranks > len(self.looks):
-            raise ValueError(f"rank: {pages.n_ranks}; the model knows ranks 1 to {len(self.looks)}")
+            raise ValueError(f"rank: {pages.n_ranks}; the model covers ranks 1 to {len(self.looks)}")
         logits = np.log(self.looks)[pages.rank - 1] + self.slope * scores
         sizes = np.diff(pages.offsets)
         odds = np.exp(logits - np.repeat(np.maximum.reduceat(logits, pages.offsets[:-1]), sizes))

@@ -27,7 +27,7 @@ def array_of(name: str, given: object, kind: Any, dimensions: int = 1) -> NDArra
         array = np.ascontiguousarray(array, kind)
     except (TypeError, ValueError, OverflowError):
         rule = "whole numbers" if kind is np.int64 else "numbers"
-        raise ValueError(f"{name}: {shown(given)} is no array of {rule}") from None
+        raise ValueError(f"{name}: {shown(given)} is not an array of {rule}") from None
     if array.ndim != dimensions:
         rule = "[documents, features]" if dimensions == 2 else "one dimension"
         raise ValueError(f"{name}: shape {array.shape}, expected {rule}")
@@ -69,7 +69,7 @@ def scores_of(name: str, given: object, n_documents: int) -> Floats:
     """
     scores = floats_of(name, given)
     if scores.shape != (n_documents,):
-        raise ValueError(f"{name}: shape {scores.shape}, expected ({n_documents},), one number a document")
+        raise ValueError(f"{name}: shape {scores.shape}, expected ({n_documents},), one number per document")
     if not np.isfinite(scores).all():
         row = int((~np.isfinite(scores)).argmax())
         raise ValueError(f"{name}: {scores[row]} of document {row} is not finite")

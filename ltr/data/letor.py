@@ -32,17 +32,17 @@ _FNV_OFFSET, _FNV_PRIME = np.uint64(14695981039346656037), np.uint64(10995116282
 LONGEST_ID = 2048
 """Bytes of the id of a query or a document at most: every id takes as much memory as the longest."""
 RULES = {
-    1: "a line starts with the label, a number",
+    1: "a line must start with the label, a number",
     2: "the label must not be negative",
-    3: "a field reads FEATURE:VALUE, with a number (or NULL) behind the colon",
-    4: "feature indices start at 1 (a file that starts at 0 needs data.first_feature: 0)",
-    5: "feature indices rise within a line",
-    6: "every line has a qid, or none has",
+    3: "a field must be FEATURE:VALUE, with a number (or NULL) after the colon",
+    4: "feature indices must start at 1 (a file that starts at 0 needs data.first_feature: 0)",
+    5: "feature indices must rise within a line",
+    6: "every line must have a qid, or none",
     7: "the label must be finite",
-    8: "feature indices go up to 100,000",
-    9: "lines end with LF or CR LF; what stands behind a CR inside a comment would be lost",
-    10: f"ids of queries and documents have at most {LONGEST_ID:,} bytes",
-    11: "ids of queries and documents hold no NUL byte",
+    8: "feature indices must be at most 100,000",
+    9: "lines must end with LF or CR LF; text after a CR inside a comment would be lost",
+    10: f"ids of queries and documents must have at most {LONGEST_ID:,} bytes",
+    11: "ids of queries and documents must not contain a NUL byte",
 }
 """What a line must be like, by the number that stands for a broken rule."""
 _FIELD = re.compile(rb"(\d+):[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|nan|inf|null)", re.IGNORECASE)

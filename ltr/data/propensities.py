@@ -68,12 +68,12 @@ def propensities(
     if not informative.any():
         raise ValueError("no click in the log: there is nothing to estimate propensities from")
     if len(np.unique(np.column_stack((document, rank))[informative], axis=0)) == len(np.unique(document[informative])):
-        raise ValueError("no clicked document was shown at two ranks: how often a rank is looked at cannot be estimated")
+        raise ValueError("no clicked document was shown at two ranks: examination probabilities (propensities) cannot be estimated")
     group = ties(document, rank, clicked)
     names, sizes = np.unique(group[group >= 0], return_counts=True)
     if len(names) > 1 and sizes.max() == 1:
         raise ValueError(
-            "no two ranks are tied by documents clicked at one and shown at the other: how often a rank is looked at cannot be estimated"
+            "no two ranks are tied by documents clicked at one and shown at the other: examination probabilities (propensities) cannot be estimated"
         )
     theta = np.where(np.bincount(rank[informative] - 1, minlength=len(group)) > 0, 0.0, np.nan)
     own = np.empty(document.max() + 1, np.int64)

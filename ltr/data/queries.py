@@ -100,11 +100,11 @@ class Queries(Named):
         put("sources", {name: array_of(f"source {name!r}", values, np.float64) for name, values in self.sources.items()})
         n_documents = len(self.labels)
         if self.features.shape[0] != n_documents:
-            raise ValueError(f"features: shape {self.features.shape}, but there are {n_documents} labels: one row a document")
+            raise ValueError(f"features: shape {self.features.shape}, but there are {n_documents} labels: one row per document")
         if len(self.offsets) < 1 or self.offsets[0] != 0 or self.offsets[-1] != n_documents or (np.diff(self.offsets) < 1).any():
             meant = taken_for_sizes(self.offsets, n_documents)
             raise ValueError(
-                f"offsets: must rise from 0 to {n_documents} (the number of documents), at least one document a query{meant}"
+                f"offsets: must rise from 0 to {n_documents} (the number of documents), at least one document per query{meant}"
             )
         for name, values in self.sources.items():
             if values.shape != (n_documents,):
@@ -113,7 +113,7 @@ class Queries(Named):
         if self.position.shape != (n_documents,):
             raise ValueError(f"position: shape {self.position.shape}, expected ({n_documents},)")
         if isinstance(self.names, str) or not all(isinstance(name, str) for name in self.names):
-            raise ValueError(f"names: a name for each feature, not {self.names!r}")
+            raise ValueError(f"names: must be a name for each feature, not {self.names!r}")
         put("names", tuple(str(name) for name in self.names) or tuple(f"f{k + 1}" for k in range(self.features.shape[1])))
         if len(self.names) != self.features.shape[1]:
             raise ValueError(f"names: {len(self.names)} names for {self.features.shape[1]} features")
@@ -125,12 +125,12 @@ class Queries(Named):
         if self.weights is not None:
             put("weights", array_of("weights", self.weights, np.float64))
             if self.weights.shape != (self.n_queries,) or not is_weight(self.weights).all():
-                raise ValueError(f"weights: one number {WEIGHTS} for each of the {self.n_queries} queries")
+                raise ValueError(f"weights: must be one number {WEIGHTS} for each of the {self.n_queries} queries")
         if self.document_weights is not None:
             put("document_weights", array_of("document_weights", self.document_weights, np.float64))
             given = self.document_weights
             if given.shape != (n_documents,) or not (is_weight(given) | (given == 0)).all():
-                raise ValueError(f"document_weights: one number, 0 or {WEIGHTS}, for each of the {n_documents} documents")
+                raise ValueError(f"document_weights: must be one number, 0 or {WEIGHTS}, for each of the {n_documents} documents")
         put("keys", _keys_of(self) if self.keys is None else _given_keys(self.keys))
         if len(self.keys) != self.n_queries:
             raise ValueError(f"keys: {len(self.keys)} keys for {self.n_queries} queries")
@@ -145,7 +145,7 @@ class Queries(Named):
             if wrong.any():
                 row = int(wrong.argmax())
                 raise ValueError(
-                    f"{name}: {given[row]:g} of document {row}; a label is a finite number, 0 or more, or NaN for none"
+                    f"{name}: {given[row]:g} of document {row}; a label must be a finite number, 0 or more, or NaN for none"
                 )
 
     def __repr__(self) -> str:
@@ -213,7 +213,7 @@ class Queries(Named):
             return self.labels
         if name not in self.sources:
             raise ValueError(
-                f"no label source {name!r} in this data set; there are: label{''.join(', ' + s for s in self.sources)}"
+                f"no label source {name!r} in this data set; choose from: label{''.join(', ' + s for s in self.sources)}"
             )
         return self.sources[name]
 
@@ -226,7 +226,7 @@ def _features(given: object) -> NDArray[np.float32]:
     except FarValueError:
         raise
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"features: {shown(given)} is no array of numbers") from None
+        raise ValueError(f"features: {shown(given)} is not an array of numbers") from None
     return array_of("features", array, np.float32, 2)
 
 
@@ -258,14 +258,14 @@ def as_float32(array: NDArray[Any], name: str) -> NDArray[np.float32]:
         TypeError, ValueError, OverflowError: for what are no numbers, text of numbers included.
     """
     if array.dtype.kind not in "biufO" or (array.dtype.kind == "O" and any(isinstance(value, str | bytes) for value in array.flat)):
-        raise TypeError(f"{name}: {array.dtype} is no type of numbers")
+        raise TypeError(f"{name}: {array.dtype} is not a type of numbers")
     try:
         with np.errstate(over="raise"):
             return np.ascontiguousarray(array, np.float32)
     except FloatingPointError:
         exact = array if array.dtype.kind == "f" else array.astype(np.float64)
         place = np.argwhere(np.isfinite(exact) & (np.abs(exact) > np.finfo(np.float32).max))[0].tolist()
-        raise FarValueError(f"{name}: {exact[tuple(place)]:g} at {place}; features are float32 numbers, up to 3.4e38") from None
+        raise FarValueError(f"{name}: {exact[tuple(place)]:g} at {place}; features must be float32 numbers, up to 3.4e38") from None
 
 
 def warn_of_lost_digits(array: NDArray[Any], name: str, level: int = 4) -> None:

@@ -48,7 +48,7 @@ def sparse_features(given: object) -> SparseFeatures:
     if (infinite := np.isinf(rows.data)).any() and (far := infinite & np.isfinite(exact)).any():
         at = int(far.argmax())
         place = [int(np.searchsorted(rows.indptr, at, side="right")) - 1, int(rows.indices[at])]
-        raise ValueError(f"features: {exact[at]:g} at {place}; features are float32 numbers, up to 3.4e38")
+        raise ValueError(f"features: {exact[at]:g} at {place}; features must be float32 numbers, up to 3.4e38")
     rows.eliminate_zeros()
     return rows
 

@@ -103,7 +103,7 @@ def look(
         rows.append((_partners(judged, queries, levels, scores, gradient, iteration), top_labels, *_moved(before, rank, top)))
         before = rank
     if not iterations:
-        raise ValueError("the microscope needs at least one stage of training to look at")
+        raise ValueError("the microscope needs at least one stage of training to inspect")
     partners, tops, moved, moved_top = (np.array(column) for column in zip(*rows, strict=True))
     late = np.array(gradients[len(gradients) // 2 :]).min(axis=0)
     return Looks(

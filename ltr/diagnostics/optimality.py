@@ -67,7 +67,7 @@ def n_directions(epsilon: float = 0.01, delta: float = 0.01) -> int:
     found = np.ceil(np.log(delta) / np.log1p(-epsilon))
     if found > MOST_DIRECTIONS:
         raise ValueError(
-            f"epsilon {epsilon} and delta {delta} ask for {found:.3g} directions; at most {MOST_DIRECTIONS:,} are tried"
+            f"epsilon {epsilon} and delta {delta} would need {found:.3g} directions; the limit is {MOST_DIRECTIONS:,}; raise epsilon or delta"
         )
     return int(found)
 
@@ -139,7 +139,7 @@ def certify(
     measure, conventions = Measure.maximised(measure), conventions or Conventions()
     if not isinstance(surface, Surface) or not isinstance(queries, Queries):
         raise ValueError(
-            f"certify: given {type(surface).__name__} and {type(queries).__name__}; it takes model.surface(queries.features) and ltr.Queries"
+            f"certify: given {type(surface).__name__} and {type(queries).__name__}; give model.surface(queries.features) and ltr.Queries"
         )
     if surface.n_documents != queries.n_documents:
         raise ValueError(f"{surface.n_documents} rows of features for {queries.n_documents} documents")
@@ -159,7 +159,7 @@ def certify(
     if not near.any():
         why = f"every step is longer than the weights (‖w‖ = {norm:.3g})" if norm else "all weights are 0"
     elif not rising and tie_share > largest_tie_share:
-        why = f"{tie_share:.1%} of the evaluations tie, so that nothing rises says little"
+        why = f"{tie_share:.1%} of the evaluations are ties, so finding no improvement proves little"
     return Certificate(
         verdict="inconclusive" if why else "not" if rising else "optimum",
         measure=measure.key,

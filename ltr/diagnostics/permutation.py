@@ -116,8 +116,10 @@ def permutation_importance(
     scores = model.ranking_scores(queries.features)
     before = query_values(str(read), queries, scores, model.conventions)
     defined = ~np.isnan(before)
-    if defined.sum() < 2:
-        raise ValueError(f"permutation_importance: {read.key} is defined on {int(defined.sum())} queries; intervals need two")
+    if (n := int(defined.sum())) < 2:
+        raise ValueError(
+            f"permutation_importance: {read.key} is defined on {n} {'query' if n == 1 else 'queries'}; intervals need two"
+        )
     sign = -1.0 if read.definition.fewer_is_better else 1.0
     mixed_up, moved = np.zeros((2, len(groups)), np.bool_)
     losses, mixed = np.empty((len(groups), repetitions, int(defined.sum()))), queries.features.copy()

@@ -107,11 +107,11 @@ def why_above(model: Ranker, queries: Queries, above: int, below: int, orders: i
     features = checked_features(with_features_of(model, queries, "why_above").features, model.names)
     for name, row in (("above", above), ("below", below)):
         if not isinstance(row, int | np.integer) or isinstance(row, bool) or not 0 <= row < len(features):
-            raise ValueError(f"{name}={row!r} is no row; there are {len(features)}, from 0")
+            raise ValueError(f"{name}={row!r} is not a row; there are {len(features)}, from 0")
     pair = np.ascontiguousarray(features[[above, below]])
     scores = model.predict(pair)
     if not scores[0] > scores[1]:
-        raise ValueError(f"row {above} with score {scores[0]:.6g} does not stand above row {below} with {scores[1]:.6g}")
+        raise ValueError(f"row {above} with score {scores[0]:.6g} does not rank above row {below} with {scores[1]:.6g}")
     method, contributions, errors = contributions_of(model, pair, orders, seed)
     differ = _differ(pair)
     shown = [k for k in np.argsort(-np.abs(contributions), kind="stable").tolist() if differ[k] or contributions[k] != 0]

@@ -186,7 +186,7 @@ def closed_cost(loss: str, queries: Queries, labels: Floats, scaled: bool = Fals
         ValueError: for a loss without one.
     """
     if loss not in _CLOSED:
-        raise ValueError(f"{loss} has no closed form; these have one: {', '.join(_CLOSED)}")
+        raise ValueError(f"{loss} has no closed form; choose from: {', '.join(_CLOSED)}")
     spans = [np.arange(a, b) for a, b in zip(queries.offsets[:-1], queries.offsets[1:], strict=True)]
     both = [rows for rows in spans if (labels[rows] == 1).any() and (labels[rows] == 0).any()]
     goods = np.array([(labels[rows] == 1).sum() for rows in both], np.int64)

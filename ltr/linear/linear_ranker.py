@@ -24,7 +24,7 @@ from ltr.rankers.surface import Surface, linear_surface
 from ltr.rankers.training import Curve, judged, mean_measure
 
 _BLOCK = 256
-IMPUTE = "impute: median, zero or query-mean fills in missing ones"
+IMPUTE = "impute: median, zero or query-mean fills them in"
 """The way out of missing features, for messages."""
 
 
@@ -108,9 +108,7 @@ def minimise(
         options={"maxiter": iterations, "maxfun": 4 * iterations, "ftol": 1e-10},
     )
     if not np.isfinite(found.fun):
-        raise ValueError(
-            f"what is minimised is {found.fun}: C={C:g} or the features are too large or small, or the cost is undefined"
-        )
+        raise ValueError(f"the objective became {found.fun} (C={C:g}); reduce C or rescale the features")
     return np.asarray(found.x, np.float64), float(found.fun)
 
 
@@ -208,7 +206,9 @@ class LinearRanker(Ranker):
         if wrong.any():
             name = queries.names[int(wrong.any(axis=0).argmax())]
             if self.needs_complete:
-                raise ValueError(f"{self.kind} needs complete features; {name!r} has missing or infinite values ({IMPUTE})")
+                infinite = bool(np.isinf(queries.features[:, int(wrong.any(axis=0).argmax())]).any())
+                has = "infinite values" if infinite else f"missing values ({IMPUTE})"
+                raise ValueError(f"{self.kind} needs complete features; {name!r} has {has}")
             raise ValueError(f"{self.kind} needs finite features; {name!r} has infinite values")
         fitted = self if self.impute == "none" else replace(self, imputation=fit_imputation(self.impute, queries))
         return fitted, fitted.completed(queries)

@@ -80,8 +80,8 @@ class QueryFusion(Fused):
             if (apart := (values != firsts) & ~(np.isnan(values) & np.isnan(firsts))).any():
                 row = int(apart.argmax())
                 raise ValueError(
-                    f"{self.kind}: by: {name!r} is {firsts[row]:g} and {values[row]:g} in one query (row {row + 1}); it says something of "
-                    "a query where all its documents have it alike"
+                    f"{self.kind}: by: {name!r} is {firsts[row]:g} and {values[row]:g} in one query (row {row + 1}); a query "
+                    "feature must be equal for all documents of a query"
                 )
 
     def fit(self, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> Self:

@@ -88,7 +88,7 @@ class SVMmap(LinearRanker):
         measure = Measure.of(self.measure)
         if measure.name != "map" or measure.cutoff is not None:
             raise ValueError(
-                f"SVMmap: measure {self.measure!r} is not map, perhaps of another source such as map:binary, of all ranks"
+                f"SVMmap: measure {self.measure!r}: SVMmap optimises average precision over the whole ranking; use map or map:SOURCE"
             )
 
     @property

@@ -73,7 +73,9 @@ class Confusion:
         labels = floats_of("machine", machine)
         kinds = np.searchsorted(self.machine, labels).clip(max=len(self.machine) - 1)
         if (strange := self.machine[kinds] != labels).any():
-            raise ValueError(f"calibration: the machine's label {labels[strange][0]:g} is none of those that it was calibrated on")
+            raise ValueError(
+                f"calibration: the machine's label {labels[strange][0]:g} was not among those that it was calibrated on"
+            )
         if not self.by:
             return np.asarray(self.shares[0][kinds])
         if self.by not in attributes or len(attributes[self.by]) != len(labels):
@@ -116,7 +118,9 @@ def calibrate(
     judged = ~np.isnan(y)
     n = int(judged.sum())
     if n < 2:
-        raise ValueError(f"calibration: people judged {n} document{'' if n == 1 else 's'} that the machine labelled; it takes two")
+        raise ValueError(
+            f"calibration: people judged {n} document{'' if n == 1 else 's'} that the machine labelled; two are needed"
+        )
     labels = [np.unique(values) for values in (m, y[judged])]
     if max(map(len, labels)) > MOST_KINDS:
         raise ValueError(f"calibration: {max(map(len, labels)):,} different labels; up to {MOST_KINDS} are a scale: round them")

@@ -44,14 +44,14 @@ class Conventions(Named):
     def __post_init__(self) -> None:
         for name, known in _words().items():
             if getattr(self, name) not in known:
-                raise ValueError(f"conventions: {name} {getattr(self, name)!r} is not one of {', '.join(known)}")
+                raise ValueError(f"conventions: {name} {getattr(self, name)!r} is unknown; choose from: {', '.join(known)}")
         for name in ("threshold", "max_label"):
             value = getattr(self, name)
             if isinstance(value, np.generic):
                 value = value.item()
                 object.__setattr__(self, name, value)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LARGEST_LABEL:
-                raise ValueError(f"conventions: {name} {value!r} is no label, a number from 0 to {LARGEST_LABEL:,}")
+                raise ValueError(f"conventions: {name} {value!r} must be a label: a number from 0 to {LARGEST_LABEL:,}")
 
 
 @cache

@@ -186,25 +186,29 @@ def evaluate(
     scores = floats_of("scores", scores)
     offsets = offsets_of(offsets, len(scores))
     if conventions is not None and not isinstance(conventions, Conventions):
-        raise ValueError(f"conventions: {conventions!r} is no ltr.Conventions")
+        raise ValueError(f"conventions: {conventions!r} is not an ltr.Conventions")
     wrong = ~(scores < np.inf)
     if wrong.any():
         raise ValueError(
-            f"score {scores[wrong][0]} of document {np.flatnonzero(wrong)[0]}: scores must be finite, or -inf for a document at no rank"
+            f"score {scores[wrong][0]} of document {np.flatnonzero(wrong)[0]}: scores must be finite, or -inf for an unranked document"
         )
     for name, values in sources.items():
         if values.shape != scores.shape:
             raise ValueError(f"{name}: labels of shape {values.shape} for {len(scores)} scores")
         if np.fmin.reduce(values, initial=0.0) < 0:
-            raise ValueError(f"{name}: a label of {np.nanmin(values):g}; labels are 0 or more, and NaN where nobody judged")
+            raise ValueError(f"{name}: a label of {np.nanmin(values):g}; labels must be 0 or more, or NaN for not judged")
     if position is not None:
         position = ints_of("position", position)
         if position.shape != scores.shape:
-            raise ValueError(f"position: {len(position)} of them for {len(scores)} scores")
+            raise ValueError(
+                f"position has {len(position)} {'entry' if len(position) == 1 else 'entries'}; there are {len(scores)} scores"
+            )
     if documents is not None:
         given = np.asarray(documents)
         if given.shape != scores.shape:
-            raise ValueError(f"documents: {given.size} of them for {len(scores)} scores")
+            raise ValueError(
+                f"documents has {given.size} {'entry' if given.size == 1 else 'entries'}; there are {len(scores)} scores"
+            )
         as_text = given.astype(np.str_) if given.dtype.kind in "iuO" else given
         documents = ids_of("documents", as_text, len(scores)) if (conventions or Conventions()).ties == "docid" else None
     conventions = conventions or Conventions()
@@ -331,7 +335,7 @@ def explain(
         ValueError: listing the known tools.
     """
     if tool not in PRESETS:
-        raise ValueError(f"unknown convention {tool!r}; known: {', '.join(PRESETS)}")
+        raise ValueError(f"unknown convention {tool!r}; choose from: {', '.join(PRESETS)}")
     measure = Measure.of(measure)
     other, theirs = PRESETS[tool], PRESETS[tool].rules_of(measure.name)
     start = value(measure, ours)

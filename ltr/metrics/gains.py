@@ -25,7 +25,7 @@ def graded(labels: Floats, conventions: Conventions) -> Floats:
     """
     if conventions.gain == "exp2" and labels.max(initial=0.0) > LARGEST_LABEL:
         raise ValueError(
-            f"label {labels.max():g}: gains of 2^label - 1 take labels up to {LARGEST_LABEL:,}; take the convention gain: linear"
+            f"label {labels.max():g}: gains of 2^label - 1 need labels up to {LARGEST_LABEL:,}; set the convention gain: linear"
         )
     if labels.max(initial=0.0) > _LARGEST_GAIN:
         raise ValueError(f"label {labels.max():g}: gains up to {_LARGEST_GAIN:g} can be summed")

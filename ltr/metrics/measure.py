@@ -87,7 +87,7 @@ def register(definition: Definition) -> Definition:
         ValueError: for a name that is taken, or that is not letters and underscores.
     """
     if definition.name in MEASURES:
-        raise ValueError(f"there is a measure {definition.name!r} already")
+        raise ValueError(f"a measure {definition.name!r} already exists")
     if not re.fullmatch(r"[a-z]+(_[a-z]+)*", definition.name):
         raise ValueError(f"measure {definition.name!r}: a name is lower-case letters and underscores; a cutoff is added behind it")
     MEASURES[definition.name] = definition
@@ -169,7 +169,7 @@ class Measure:
         """
         name = _name_in(key)
         if not name:
-            raise ValueError(f"{key!r} is the key of no measure; known: {', '.join(MEASURES)}")
+            raise ValueError(f"{key!r} is not the key of a measure; choose from: {', '.join(MEASURES)}")
         cutoff, source = re.findall(r"^(?:_([0-9]+)(?![^_]))?(?:_(.*))?$", key[len(name) :])[0]
         return Measure(name, int(cutoff) if cutoff else None, source or None)
 
@@ -183,7 +183,9 @@ class Measure:
         measure = Measure.of(text)
         if measure.definition.fewer_is_better:
             better = ", ".join(name for name, definition in MEASURES.items() if not definition.fewer_is_better)
-            raise ValueError(f"measure {text!r}: fewer {measure.name} are better; what is chosen by has to rise: {better}")
+            raise ValueError(
+                f"measure {text!r}: lower {measure.name!r} is better, but this measure must be maximised; choose from: {better}"
+            )
         return measure
 
 

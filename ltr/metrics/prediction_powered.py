@@ -125,7 +125,7 @@ class Corrected:
             ValueError: unless the width is above 0.
         """
         if not half_width > 0:
-            raise ValueError(f"needed: half_width={half_width} is not above 0")
+            raise ValueError(f"needed: half_width={half_width} must be above 0")
         from scipy import stats
 
         squared = (half_width / float(stats.norm.ppf(0.5 + self.level / 2))) ** 2
@@ -139,7 +139,7 @@ class Corrected:
             ValueError: for a value of 0, and a power that is not between 0 and 1.
         """
         if not 0 < power < 1:
-            raise ValueError(f"needed_to_settle: power={power}; between 0 and 1")
+            raise ValueError(f"needed_to_settle: power={power}; must be between 0 and 1")
         from scipy import stats
 
         certain, likely = stats.norm.ppf([0.5 + self.level / 2, power])
@@ -166,7 +166,7 @@ def corrected(
             level that is not between 0 and 1.
     """
     if not 0 < level < 1:
-        raise ValueError(f"level: {level}; between 0 and 1")
+        raise ValueError(f"level: {level}; must be between 0 and 1")
     w, g, f = (floats_of(name, array) for name, array in (("weights", weights), ("people", people), ("machine", machine)))
     said = f if labels is None else floats_of("labels", labels)
     kinds = _kinds(said)

@@ -167,12 +167,10 @@ class LambdaRank(Ranker):
             how = Unbiased.of(self.unbiased)
             object.__setattr__(self, "unbiased", how)
             if how.estimate == "regression_em":
-                raise ValueError(
-                    "LambdaRank: estimate=regression_em grows trees (kind: lambdamart); give propensities, or take dla"
-                )
+                raise ValueError("LambdaRank: estimate=regression_em grows trees (kind: lambdamart); give propensities, or use dla")
             how.check(self.terms, self.normalise)
             if how.kind == "dla" and self.count_pairs:
-                raise ValueError(f"LambdaRank: count_pairs={self.count_pairs}, and dla learns from no pairs; take 0")
+                raise ValueError(f"LambdaRank: count_pairs={self.count_pairs}, but dla does not learn from pairs; set it to 0")
 
     def check(self, queries: Queries) -> None:
         """Raises ValueError for propensities that do not reach as deep as documents were shown."""
@@ -209,7 +207,7 @@ class LambdaRank(Ranker):
             raise ValueError("LambdaRank: preferences have no positions; leave unbiased out")
         if self._way and self._way.kind == "auto":
             if start is not None:
-                raise ValueError("LambdaRank: unbiased: auto begins anew; to go on, take the way that it kept")
+                raise ValueError("LambdaRank: unbiased: auto starts again; to go on, set the method that it kept")
             return self._chosen_way(self._way, queries, valid, tick, callbacks)
         order = canonical_order(queries)
         preferences, queries = preferences and preferences.reordered(order), reordered(queries, order)
@@ -268,7 +266,7 @@ class LambdaRank(Ranker):
             f"best epoch {state.best_epoch} of {self.epochs}, {state.restarts} restart{'' if state.restarts == 1 else 's'}",
         )
         if by_last:
-            remarks = (f"last epoch ({state.epoch}) kept: clicks with position bias do not say which is best",)
+            remarks = (f"kept the last epoch ({state.epoch}): biased clicks cannot show which epoch is best",)
         if preferences is not None and (cyclic := preferences.in_cycles(queries.n_documents)):
             remarks += (f"on cycles of preferences: {cyclic} document{'' if cyclic == 1 else 's'}",)
         remarks += tuple(saturations(self.objective, self.epochs))
@@ -511,11 +509,11 @@ class LambdaRank(Ranker):
         end = min(end, kept + needed)
         train = last.rows[:end, 1]
         if (rise := float(train[kept - 1 :].max() - train[kept - 1])) > AT_REST:
-            return f"training had not come to rest: {name} rose by {rise:.4f} in the {end - kept} epochs after the one that was kept ({kept})"
+            return f"training had not converged: {name} rose by {rise:.4f} in the {end - kept} epochs after the one that was kept ({kept})"
         if end < kept + needed and end - start <= needed:
-            return f"training had not come to rest: it was {end - start} epochs long, and {needed} without a rise are wanted"
+            return f"training may not have converged: it ran for {end - start} epochs, and convergence needs {needed} without improvement"
         if end < kept + needed and (rise := float(train[kept - 1] - train[start : end - needed].max())) > AT_REST:
-            return f"training had not come to rest: {name} rose by {rise:.4f} in its last {needed} epochs"
+            return f"training had not converged: {name} rose by {rise:.4f} in its last {needed} epochs"
         return None
 
     def _run_around(self, kept: int, rows: Floats) -> tuple[int, int]:

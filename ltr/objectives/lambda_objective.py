@@ -311,7 +311,7 @@ class Objective:
     ) -> None:
         conventions = conventions or Conventions()
         if normalise not in NORMALISE:
-            raise ValueError(f"unknown normalise {normalise!r}; known: {', '.join(NORMALISE)}")
+            raise ValueError(f"unknown normalise {normalise!r}; choose from: {', '.join(NORMALISE)}")
         if not terms:
             raise ValueError("an objective needs at least one term")
         terms = settled(terms)

@@ -18,7 +18,7 @@ from ltr.metrics.measure import Measure
 from ltr.objectives.terms import Term
 from ltr.objectives.unbiased import MOST_POSITIONS, Unbiased
 
-ONLY_FEATURES = "no document was shown at two ranks: features alone told documents from ranks"
+ONLY_FEATURES = "no document was shown at two ranks: only the features separate relevance from position"
 """What is said of pages that show every document at one rank only."""
 UNITS = 30
 """Bits of the largest weight."""

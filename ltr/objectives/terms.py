@@ -73,7 +73,7 @@ def _number_of(what: str, given: object) -> int | float:
     """A number as JSON can hold it."""
     number = plain_number(given)
     if not isinstance(number, int | float) or isinstance(number, bool):
-        raise ValueError(f"{what} {given!r} is no number")
+        raise ValueError(f"{what} {given!r} is not a number")
     return number
 
 
@@ -108,7 +108,7 @@ class Term(Named):
         Measure.of(self.measure)
         for what, name, known in (("cost", self.cost, (AUTO, *COSTS)), ("construction", self.construction, tuple(CONSTRUCTIONS))):
             if name not in known:
-                raise ValueError(f"unknown {what} {name!r}; known: {', '.join(known)}")
+                raise ValueError(f"unknown {what} {name!r}; choose from: {', '.join(known)}")
         if self.pairs not in ("all", "same_label"):
             raise ValueError(f"pairs {self.pairs!r} is not all or same_label")
         if self.weight is not None and not isinstance(self.weight, Schedule):
@@ -152,7 +152,7 @@ def _term(given: object) -> Term:
     if isinstance(given, Term):
         return given
     if not isinstance(given, str | Measure):
-        raise ValueError(f"objective: {given!r} is no ltr.Term or measure; an objective is one or several, such as 'ndcg' or 'map'")
+        raise ValueError(f"objective: {given!r} is not an ltr.Term or measure; give one or several, such as 'ndcg' or 'map'")
     return Term(str(given))
 
 

@@ -84,7 +84,7 @@ class Unbiased(Named):
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
-            raise ValueError(f"unbiased: kind={self.kind!r} is out of range; it is one of {', '.join(get_args(Kind))}")
+            raise ValueError(f"unbiased: kind={self.kind!r} is out of range; choose from: {', '.join(get_args(Kind))}")
         for name in ("least", "regularisation"):
             object.__setattr__(self, name, plain_number(getattr(self, name)))
         if isinstance(self.propensities, str | Mapping) or not isinstance(self.propensities, Iterable):
@@ -101,7 +101,7 @@ class Unbiased(Named):
         if isinstance(self.least, bool) or not isinstance(self.least, int | float) or not 0 < self.least <= 1:
             raise ValueError(f"unbiased: least={self.least!r} is out of range; it is a number above 0 to 1")
         if self.estimate not in get_args(Estimate):
-            raise ValueError(f"unbiased: estimate={self.estimate!r} is out of range; it is one of {', '.join(get_args(Estimate))}")
+            raise ValueError(f"unbiased: estimate={self.estimate!r} is out of range; choose from: {', '.join(get_args(Estimate))}")
         if self.estimate != "interventions" and self.propensities:
             raise ValueError(
                 f"unbiased: estimate={self.estimate!r} is how they are found, and propensities are given; leave one out"
@@ -120,7 +120,7 @@ class Unbiased(Named):
         if isinstance(given, Unbiased):
             return given
         if not isinstance(given, str):
-            raise ValueError(f"unbiased: {given!r} is no ltr.Unbiased; it is one, a name ({', '.join(get_args(Kind))}) or None")
+            raise ValueError(f"unbiased: {given!r} is not an ltr.Unbiased; give one, a name ({', '.join(get_args(Kind))}) or None")
         return Unbiased(given)  # type: ignore[arg-type]  # what is no kind is refused there
 
     @property
@@ -147,18 +147,16 @@ class Unbiased(Named):
                 f"unbiased: ipw weighs gains, which {term.measure} does not have; ndcg, jk_ndcg, linear_ndcg and cndcg do"
             )
         if self.kind == "dla" and (term,) != settled([Term(term.measure, term.weight)]):
-            raise ValueError(
-                "unbiased: dla learns by a loss of its own, which knows no cost, construction or pairs; leave them out"
-            )
+            raise ValueError("unbiased: dla has its own loss; remove cost, construction and pairs")
         if self.kind == "dla" and Measure.of(term.measure).definition.prepare is not dcg_share_prepare:
-            raise ValueError(f"unbiased: dla learns by a loss of its own, not for {term.measure}; leave the objective ndcg")
+            raise ValueError(f"unbiased: dla has its own loss, not one for {term.measure}; set the objective to ndcg")
         if self.kind == "pairwise" and (term.construction != "ranknet_weighted" or not term.cost.startswith("logistic")):
             raise ValueError(
                 f"unbiased: pairwise weighs pairs of the construction ranknet_weighted with the cost logistic or logistic_near, not "
                 f"{term.construction} with {term.cost}"
             )
         if self.kind in ("ipw", "pairwise", "dla") and normalise != "none":
-            raise ValueError(f"unbiased: {self.kind} weighs pages, which normalise={normalise!r} would undo; take none")
+            raise ValueError(f"unbiased: {self.kind} weighs pages, which normalise={normalise!r} would undo; set normalise: none")
 
     def ways(
         self, terms: Sequence[Term], normalise: str, kinds: Sequence[Kind], looks: "Callable[[Unbiased], Floats]"

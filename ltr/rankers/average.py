@@ -76,14 +76,18 @@ class Average(Ranker):
         object.__setattr__(self, "of", tuple(self.of))
         strange = [member for member in self.of if not isinstance(member, Ranker) or isinstance(member, Average)]
         if not self.of or strange:
-            raise ValueError(f"average: of={strange[0] if strange else ()!r}; it takes one ranker or several, and no averages")
+            raise ValueError(f"average: of={strange[0] if strange else ()!r}; must be one or more rankers, none an average")
         object.__setattr__(self, "of", tuple(replace(member, conventions=self.conventions) for member in self.of))
         Measure.maximised(self.select_on)
         if self.weights is not None:
             object.__setattr__(self, "weights", self._read_weights(self.weights))
         if self.selection and (self.weights is not None or len(self.of) == 1):
-            said = "of one ranker has nothing to select" if len(self.of) == 1 else "finds the weights; one of the two"
-            raise ValueError(f"average: selection={self.selection} {said}")
+            said = (
+                f"selection={self.selection} has nothing to select from one ranker"
+                if len(self.of) == 1
+                else "selection and weights exclude each other; give one"
+            )
+            raise ValueError(f"average: {said}")
 
     def _read_weights(self, given: Any) -> tuple[float, ...]:
         """Raises ValueError for what are not as many numbers from 0 on as there are rankers, one of them above."""
@@ -99,7 +103,9 @@ class Average(Ranker):
             or not all(weight in PENALTY for weight in found)
             or not any(found)
         ):
-            raise ValueError(f"average: weights={given!r}; a number from 0 on for each of the {len(self.of)} of `of`, not all 0")
+            raise ValueError(
+                f"average: weights={given!r}; must be a number, 0 or more, for each of the {len(self.of)} of `of`, not all 0"
+            )
         return found
 
     def check(self, queries: Queries) -> None:
@@ -117,12 +123,12 @@ class Average(Ranker):
             )
         for member in self.of:
             if queries.weights is not None and not member.query_weights:
-                raise ValueError(f"average: {member.kind} does not obey weights of queries")
+                raise ValueError(f"average: {member.kind} does not support weights of queries")
             member.check(queries)
             if isinstance(member, Column) and (missing := member.n_missing(queries)):
                 raise ValueError(
-                    f"average: {member.feature!r} is missing for {missing:,} of {queries.n_documents:,} documents, and a column puts these "
-                    "last, which is no number to average; data.run_forms: [min-max] gives such documents of a run 0"
+                    f"average: {member.feature!r} is missing for {missing:,} of {queries.n_documents:,} documents, and a column ranks these "
+                    "last without a score, so there is nothing to average; data.run_forms: [min-max] gives such documents of a run 0"
                 )
 
     def fit(self, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> Self:
@@ -177,10 +183,10 @@ class Average(Ranker):
     def _told(self, counts: Ints) -> str:
         """What selection came to, in words."""
         each = (
-            f"{member.feature if isinstance(member, Column) else member.kind} {n}"
+            f"{member.feature if isinstance(member, Column) else member.kind} {n}/{counts.sum()}"
             for member, n in zip(self.of, counts, strict=True)
         )
-        return f"of {counts.sum()} times that one counts, {', '.join(each)}"
+        return f"weights {', '.join(each)}"
 
     @property
     def scales(self) -> Floats:
@@ -327,7 +333,7 @@ class Average(Ranker):
         return "linear" if forms == {"linear"} else None
 
 
-AS_THEY_ARE = "selection reads clicks on validation pages as they are, which favour the order that they were shown in"
+AS_THEY_ARE = "selection uses uncorrected clicks on validation pages, which favour the order they were shown in"
 """What is said where it does."""
 _OF_COPIES = 1
 """Behind a seed, so that a copy's queries are not drawn as the first member draws those of a tree."""

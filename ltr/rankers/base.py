@@ -121,7 +121,7 @@ class Ranker(Named, ABC):
     def __post_init__(self) -> None:
         check_parameters(self, self.spans)
         if not isinstance(self.conventions, Conventions):
-            raise ValueError(f"{type(self).__name__}: conventions={self.conventions!r} is no ltr.Conventions")
+            raise ValueError(f"{type(self).__name__}: conventions={self.conventions!r} is not an ltr.Conventions")
 
     def __repr__(self) -> str:
         """The parameters that are not their defaults, and whether it is fitted."""
@@ -180,7 +180,7 @@ class Ranker(Named, ABC):
         """
         for what, given in (("several eval_set", len(valid) > 1), ("callbacks", callbacks), ("an init_model", start)):
             if given:
-                raise ValueError(f"{type(self).__name__}: {what} cannot be given to it; LambdaMART takes them")
+                raise ValueError(f"{type(self).__name__}: does not support {what}; LambdaMART does")
         return self.fit(queries, valid[0] if valid else None, tick)
 
     def first(self, iterations: int) -> Self:
@@ -189,7 +189,7 @@ class Ranker(Named, ABC):
         Raises:
             ValueError: for more than there are, or a ranker whose scores are no such sum.
         """
-        raise ValueError(f"{self.kind}: its scores are no sum over trees, of which the first could be taken")
+        raise ValueError(f"{self.kind}: its scores are not a sum over trees, so the first cannot be taken")
 
     def check(self, queries: Queries) -> None:
         """Whether these queries can be learned from: what `fit` would refuse, told without learning anything.
@@ -223,7 +223,7 @@ class Ranker(Named, ABC):
         for name, value, this in zip(self.names, features.tolist(), wrong, strict=True):
             if this:
                 return f"feature {name!r} is {'missing' if math.isnan(value) else value}, and {self.kind} has no score for that"
-        return f"{self.kind} has no score for its features: they are too large"
+        return f"the features are too large: the score of {self.kind} overflows"
 
     def moved(self, weights: Floats) -> Self:
         """The ranker with other weights, ``float64 [weights]`` as those of its `surface`; what training left of its states is gone.
@@ -491,7 +491,7 @@ def with_features_of(ranker: Ranker, queries: Queries, caller: str) -> Queries:
     if not isinstance(ranker, Ranker) or not isinstance(queries, Queries):
         inner = "; of an estimator, its model_" if hasattr(ranker, "get_params") else ""
         raise ValueError(
-            f"{caller}: given {type(ranker).__name__} and {type(queries).__name__}; it takes a fitted ranker and ltr.Queries{inner}"
+            f"{caller}: given {type(ranker).__name__} and {type(queries).__name__}; give a fitted ranker and ltr.Queries{inner}"
         )
     missing = [name for name in ranker.names if name not in queries.names]
     if missing:
@@ -511,8 +511,8 @@ def check_data(ranker: Ranker, queries: Queries, valid: Queries | None) -> None:
             continue
         if not isinstance(given, Queries):
             raise ValueError(
-                f"{type(ranker).__name__}.fit: {name} is {type_of(given)}; it takes ltr.Queries(features, labels, offsets), "
-                "and ltr.Estimator(model).fit(X, y, qid) takes arrays"
+                f"{type(ranker).__name__}.fit: {name} is {type_of(given)}; give ltr.Queries(features, labels, offsets), "
+                "or use ltr.Estimator(model).fit(X, y, qid) for arrays"
             )
         if not given.n_documents or not given.n_features:
             raise ValueError(
@@ -521,14 +521,14 @@ def check_data(ranker: Ranker, queries: Queries, valid: Queries | None) -> None:
         if is_sparse(given.features) and not ranker.sparse_features:
             raise ValueError(
                 f"{type(ranker).__name__}.fit: the features of {name} are sparse, and {ranker.kind} needs dense ones (features.toarray()); "
-                "ltr.LambdaMART takes them as they are"
+                "ltr.LambdaMART supports sparse ones"
             )
     if queries.document_weights is not None and not queries.document_weights.any():
         raise ValueError(
             f"{type(ranker).__name__}.fit: document_weights: one number, 0 or {WEIGHTS}, for each of the {queries.n_documents} documents, and not all 0"
         )
     if queries.document_weights is not None and not ranker.document_weights:
-        raise ValueError(f"{type(ranker).__name__}.fit: it does not obey weights of documents; ltr.LambdaMART does")
+        raise ValueError(f"{type(ranker).__name__}.fit: it does not support weights of documents; ltr.LambdaMART does")
     if queries.weights is not None and not ranker.query_weights:
         raise ValueError(f"{type(ranker).__name__}.fit: queries have weights, and {ranker.kind} does not obey them")
     if valid is not None and valid.names != queries.names:

@@ -52,7 +52,7 @@ class Column(Ranker):
         self.check(queries)
         fitted = replace(self, names=queries.names)
         without = int((~fitted.ranked(queries.features)).sum())
-        said = f"{without:,} of {queries.n_documents:,} training documents have no {listing(self.feature, queries.names)} and are at no rank"
+        said = f"{without:,} of {queries.n_documents:,} training documents have no {listing(self.feature, queries.names)} and are unranked (not retrieved)"
         return replace(fitted, remarks=(said,) if without else ())
 
     def n_missing(self, queries: Queries) -> int:

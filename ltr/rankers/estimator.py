@@ -138,14 +138,14 @@ class Estimator(Named):
                 ranker where there are columns of categories, which an estimator alone knows, and whatever else the ranker refuses.
         """
         if not isinstance(self.model, Ranker):
-            raise ValueError(f"Estimator: model={self.model!r} is no ranker, such as ltr.LambdaMART()")
+            raise ValueError(f"Estimator: model={self.model!r} is not a ranker, such as ltr.LambdaMART()")
         Measure.maximised(self.measure)
         categories, themselves = _after(init_model, X, self.query)
         sparse = self.model.sparse_features
         queries = Reading(self.query, categories=categories, sparse=sparse, themselves=themselves).queries(X, y, qid, group)
         queries = queries if sample_weight is None else weighed(queries, sample_weight)
         if queries.weights is not None and not self.model.query_weights:
-            raise ValueError(f"sample_weight: {type(self.model).__name__} does not obey weights of queries")
+            raise ValueError(f"sample_weight: {type(self.model).__name__} does not support weights of queries")
         reading = Reading(self.query, queries.names, categories, sparse, themselves)
         held_out = [reading.queries(*one) for one in _sets(valid, eval_set, eval_group, eval_qid)]
         start = init_model._fitted if isinstance(init_model, Estimator) else init_model
@@ -217,7 +217,9 @@ class Estimator(Named):
         if not self.verbose:
             return None
         if not callable(self.verbose):
-            raise ValueError(f"Estimator: verbose={self.verbose!r} is nothing that takes a line of text; print does")
+            raise ValueError(
+                f"Estimator: verbose={self.verbose!r}: pass a function that accepts a line of text, such as print (not a number, as in LightGBM)"
+            )
         say, numbers = self.verbose, itertools.count(1)
         of_all = f" of at most {self.model.n_iterations}" if self.model.n_iterations else ""
         return lambda: cast(None, say(f"{self.model.kind}: iteration {next(numbers)}{of_all}"))
@@ -275,7 +277,7 @@ class Estimator(Named):
     def set_score_request(self, *, sample_weight: Literal[False]) -> Self:
         """Says that `score`, which weighs no query, is called without the weights that `fit` gets in a search."""
         if sample_weight is not False:
-            raise ValueError(f"sample_weight: {sample_weight!r}; score takes no weights, so that False is all there is to say")
+            raise ValueError(f"sample_weight: {sample_weight!r}; score does not use weights; only False is accepted")
         request: Any = self.get_metadata_routing()
         request.score.add_request(param="sample_weight", alias=False)
         self._metadata_request = request
@@ -324,7 +326,7 @@ def _after(start: Ranker | Estimator | None, X: Features, query: str) -> tuple[d
             if name in both and not are_numbers(both[name]):
                 other = next(one for one in both[name] if not are_numbers([one]))
                 raise ValueError(
-                    f"init_model: it learned categories of {name!r} that are whole numbers up to 65,535, and {other!r} is none"
+                    f"init_model: it learned categories of {name!r} that are whole numbers up to 65,535, and {other!r} is not one"
                 )
         return both, tuple(name for name, own in both.items() if name in numbers or (not known.get(name) and are_numbers(own)))
     if start is not None and found:
@@ -370,7 +372,7 @@ def _sets(
     if valid is None and eval_set is None:
         for name, given in (("eval_group", eval_group), ("eval_qid", eval_qid)):
             if given is not None:
-                raise ValueError(f"{name}: there is no eval_set whose queries it could say")
+                raise ValueError(f"{name} needs eval_set")
         return []
     name, several = ("valid", [valid]) if eval_set is None else ("eval_set", [eval_set] if _is_set(eval_set) else eval_set)
     sets = list(several) if isinstance(several, list | tuple) else [several]

@@ -25,9 +25,9 @@ from ltr.objectives.unbiased import Unbiased
 from ltr.rankers.base import Ranker
 from ltr.rankers.training import query_values
 
-TOLD = "stop_on counts clicks on validation pages over how often their ranks are looked at"
+TOLD = "stop_on weighs clicks on validation pages by the inverse examination probability of their ranks"
 """What is said where it does."""
-AS_THEY_ARE = "stop_on reads clicks on validation pages as they are: the log does not say how often ranks are looked at"
+AS_THEY_ARE = "stop_on uses uncorrected clicks: examination probabilities cannot be estimated from this log"
 """What is said where it cannot."""
 _LABELS_OF: dict[object, Callable[[Floats, Conventions], Floats]] = {graded: label_worth, linear: plain}
 """Of gains that may be of any size, how to find the labels that are worth them: with these a click can count as more than one."""
@@ -104,7 +104,7 @@ class FairPages:
         """
         on_clicks = [measure for measure in measures if any(cls._on_clicks(measure, queries, how, term, most) for queries in valid)]
         told = tuple(
-            f"stop_on {measure} reads clicks on validation pages as they are: NDCG can count them over how often their ranks are looked at"
+            f"stop_on {measure} uses uncorrected clicks on validation pages; NDCG can correct them by examination probabilities"
             for measure in on_clicks
             if not _divides(measure)
         )

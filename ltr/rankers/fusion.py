@@ -216,7 +216,7 @@ class WeightedFusion(Fused):
         weights, value = search.settled(*found[int(values.argmax())], rng, self.directions)
         told = ", ".join(f"{run} {weight:.3f}" for run, weight in zip(fitted.fused, weights, strict=True))
         equal = search.value_of(starts[0])
-        remark = f"{told}: {measure.key} {value:.4f}, with equal weights {equal:.4f}; no line of {self.directions} through it rises"
+        remark = f"{told}: {measure.key} {value:.4f}, with equal weights {equal:.4f}; none of {self.directions} random lines through it improves the measure"
         return replace(fitted, weights=weights, remarks=(remark,))
 
     def _scores(self, features: Floats32) -> Floats:

@@ -98,18 +98,18 @@ class PageVerdict:
         return Verdict(
             kept,
             f"unbiased: auto keeps {kept}, by clicks and not by judgments ({n_pages:,} validation pages of {n_queries:,} queries); log-likelihood of "
-            f"held-out clicks a page, and clicks a page by an off-policy estimate that takes looks at ranks as known, beside {NAIVE}: {'; '.join(told)}"
-            + (f"; Holm over {len(ways)}" if len(ways) > 1 else ""),
+            f"held-out clicks per page, and clicks per page (off-policy estimate, examination probabilities taken as known), compared with {NAIVE}: "
+            f"{'; '.join(told)}" + (f"; Holm over {len(ways)}" if len(ways) > 1 else ""),
         )
 
 
 def unsupported(why: str) -> str:
     """What is said where the log cannot tell how often ranks are looked at."""
-    return f"unbiased: auto keeps {NAIVE}: the validation queries have no judgments, and the log does not say what a new order would draw ({why})"
+    return f"unbiased: auto keeps {NAIVE}: the validation queries have no judgments, and the log does not say how many clicks a new order would get ({why})"
 
 
 def _told(name: str, ahead: Comparison, more: Comparison, p: float) -> str:
-    sure = "at 95 %" if p < 0.05 else "at 90 %" if p < 0.1 else "not told apart"
+    sure = "at 95 %" if p < 0.05 else "at 90 %" if p < 0.1 else "not significant"
     return f"{name} {ahead.difference:+.4f} ±{ahead.standard_error:.4f} (p = {p:.2g}, {sure}) and {more.difference:+.4f} ±{more.standard_error:.4f}"
 
 

@@ -93,5 +93,5 @@ def check_parameters(ranker: object, spans: Mapping[str, Span]) -> None:
         value = getattr(ranker, name)
         if not any(value is one or (isinstance(one, str) and value == one) for one in known):
             raise ValueError(
-                f"{type(ranker).__name__}: {name}={shown(value)} is out of range; it is one of {', '.join(map(str, known))}"
+                f"{type(ranker).__name__}: {name}={shown(value)} is out of range; choose from: {', '.join(map(str, known))}"
             )

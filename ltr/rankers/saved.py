@@ -30,7 +30,7 @@ def save(model: Ranker, folder: str | Path) -> None:
     """
     if not isinstance(model, Ranker):
         inner = "; of an estimator, save its model_" if hasattr(model, "get_params") else ""
-        raise ValueError(f"save: model is {type_of(model)}; it takes a fitted ranker{inner}")
+        raise ValueError(f"save: model is {type_of(model)}; give a fitted ranker{inner}")
     about: dict[str, Json] = {
         "format": FORMAT,
         "kind": model.kind,
@@ -89,7 +89,7 @@ def _about(path: Path) -> dict[str, Any]:
     if strange:
         raise ValueError(f"model.json: unknown entry {strange[0]!r}")
     if not all(isinstance(name, str) for name in about["features"]):
-        raise ValueError("model.json: 'features' is no list of names")
+        raise ValueError("model.json: 'features' is not a list of names")
     return about
 
 
@@ -131,7 +131,7 @@ def load(folder: str | Path, kinds: Mapping[str, type[Ranker]]) -> Ranker:
         raise ValueError(f"{folder}: no readable model.json and model.npz ({_sentence(error)})") from error
     kind = about["kind"]
     if kind not in kinds:
-        raise ValueError(f"{folder}: unknown kind of model {kind!r}; known: {', '.join(kinds)}")
+        raise ValueError(f"{folder}: unknown kind of model {kind!r}; choose from: {', '.join(kinds)}")
     scored = {name: array for name, array in arrays.items() if "/" not in name}
     content = content_digest(about, arrays)
     if digest_of(kind, scored) != about["digest"] or about.get("content", content) != content:
@@ -142,7 +142,7 @@ def load(folder: str | Path, kinds: Mapping[str, type[Ranker]]) -> Ranker:
         model = kinds[kind].restored(about["parameters"], arrays, tuple(about["features"]))
         same = model.digest == about["digest"]
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"{folder}: what is written there is no {kind} ({_sentence(error)})") from error
+        raise ValueError(f"{folder}: its content is not a {kind} ({_sentence(error)})") from error
     if "content" not in about:
         warnings.warn(
             f"{folder}: version 0.1.0 saved it, without a digest of its parameters and features: nothing tells whether these were changed since "

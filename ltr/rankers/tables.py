@@ -56,8 +56,8 @@ def queries_from(
         column: Any = cast(Frame, X)[name]
         if name != query and _kind(column) in _OF_ITS_ROWS:
             raise ValueError(
-                f"column {name!r}: {_kind(column).capitalize()} has categories of its rows alone, which other tables would number otherwise; "
-                "cast it to polars.Enum with all of them (pandas.CategoricalDtype), or take ltr.Estimator, which remembers them"
+                f"column {name!r}: {_kind(column).capitalize()} numbers only the categories in its own rows, so other tables would be numbered differently; "
+                "cast it to polars.Enum with all of them (pandas.CategoricalDtype), or use ltr.Estimator, which remembers them"
             )
     queries = Reading(query, categories=categories_of(X, query), sparse=True).queries(X, y, qid, group)
     return queries if sample_weight is None else weighed(queries, sample_weight)
@@ -148,7 +148,7 @@ class Reading:
         unknown = [value for value, place in zip(values, found, strict=True) if place != place and not _is_missing(value)]
         if unknown:
             warnings.warn(
-                f"column {name!r}: {len(unknown):,} of {len(values):,} values are no category of fit, such as {unknown[0]!r}; they count as missing",
+                f"column {name!r}: {len(unknown):,} of {len(values):,} values are not categories of fit, such as {unknown[0]!r}; they count as missing",
                 stacklevel=2,
             )
         return found
@@ -323,7 +323,7 @@ def _id(query: object) -> bytes:
     try:
         return (str(query).lower() if isinstance(query, bool) else str(query)).encode()
     except UnicodeEncodeError:
-        raise ValueError(f"qid: {query!r} is no text") from None
+        raise ValueError(f"qid: {query!r} is not text") from None
 
 
 def _real(number: float | np.float32) -> str:

@@ -52,8 +52,8 @@ def checked_callbacks(given: Callback | Sequence[Callback] | None) -> tuple[Call
         maker = type(one).__module__.split(".")[0]
         if not callable(one) or maker in ("lightgbm", "xgboost", "catboost"):
             raise ValueError(
-                f"callbacks: {type(one).__name__} of {maker} is no function of the progress (iteration, n_iterations, values); "
-                "of a ranker, patience=50 stops early, and of an estimator, verbose=print tells"
+                f"callbacks: {type(one).__name__} of {maker} must be a function of the progress (iteration, n_iterations, values); "
+                "for early stopping set patience=50 (rankers), for logging verbose=print (estimators)"
             )
     return tuple(several)
 

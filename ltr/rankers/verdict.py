@@ -49,7 +49,7 @@ def verdict(values: Mapping[str, Floats], measure: str) -> Verdict:
     ]
     test, p, naive = tests[best], ps[best], float(np.nanmean(values[NAIVE]))
     kept = ways[best] if test.difference > 0 else NAIVE
-    sure = "at 95 %" if p < 0.05 else "at 90 %" if p < 0.1 else "these queries do not tell them apart"
+    sure = "at 95 %" if p < 0.05 else "at 90 %" if p < 0.1 else "not significant on these queries"
     found = f"{ways[best]} {test.difference:+.4f} ±{test.standard_error:.4f} (p = {p:.2g}, {sure})"
     holms = f", Holm over {len(ways)}" if len(ways) > 1 else ""
     beside = f"; {', '.join(others)}" if others else ""

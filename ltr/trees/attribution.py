@@ -27,7 +27,7 @@ def importance(trees: Trees, n_features: int, by: str = "gain") -> Floats:
     """
     weights: dict[str, Floats] = {"gain": trees.gain, "splits": np.ones(len(trees.gain))}
     if by not in weights:
-        raise ValueError(f"importance by {by!r}; known: {', '.join(weights)}")
+        raise ValueError(f"importance by {by!r}; choose from: {', '.join(weights)}")
     return np.bincount(trees.feature, weights[by], n_features).astype(np.float64)
 
 

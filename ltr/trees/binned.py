@@ -70,7 +70,7 @@ class Binned(Named):
 
     def __post_init__(self) -> None:
         if not isinstance(self.queries, Queries):
-            raise ValueError(f"Binned: queries is a {type(self.queries).__name__}; it takes ltr.Queries(features, labels, offsets)")
+            raise ValueError(f"Binned: queries is a {type(self.queries).__name__}; give ltr.Queries(features, labels, offsets)")
         features = self.queries.features
         if is_sparse(features):
             raise ValueError("Binned: sparse features are binned in each training; give fit the queries themselves")

@@ -34,21 +34,21 @@ def check_by_name(asked: ByName) -> None:
     """Raises ValueError where one of these parameters is not of its form, or two of them contradict each other."""
     monotone, bins, groups = asked.monotone, asked.max_bins_by_feature, asked.interactions
     if not isinstance(monotone, Mapping) or any(plain_number(sign) not in (-1, 0, 1) for sign in monotone.values()):
-        raise ValueError(f"LambdaMART: monotone={monotone!r} is no mapping of feature names to 1 (rising), -1 (falling) or 0")
+        raise ValueError(f"LambdaMART: monotone={monotone!r} is not a mapping of feature names to 1 (rising), -1 (falling) or 0")
     if not isinstance(bins, Mapping) or not all(isinstance(k, str) and n in whole(2, 255) for k, n in bins.items()):
         raise ValueError(
-            f"LambdaMART: max_bins_by_feature={bins!r}; it takes a number of bins, 2 to 255, by feature name, such as {{'price': 63}}"
+            f"LambdaMART: max_bins_by_feature={bins!r}; give a number of bins, 2 to 255, by feature name, such as {{'price': 63}}"
         )
     if not _names(asked.categorical) or len({*asked.categorical}) < len(asked.categorical):
         raise ValueError(
-            f"LambdaMART: categorical={asked.categorical!r}; it takes names of features, each once, such as ['site', 'language']"
+            f"LambdaMART: categorical={asked.categorical!r}; give names of features, each once, such as ['site', 'language']"
         )
     for name in asked.categorical:
         if monotone.get(name) or name == asked.base:
             raise ValueError(f"LambdaMART: {name!r} is categorical, and categories have no order to be monotone or a base by")
     if not isinstance(groups, list | tuple) or not all(group and _names(group) for group in groups):
         raise ValueError(
-            f"LambdaMART: interactions={groups!r}; it takes groups of feature names, such as [['bm25', 'length'], ['age']]"
+            f"LambdaMART: interactions={groups!r}; give groups of feature names, such as [['bm25', 'length'], ['age']]"
         )
 
 
@@ -72,7 +72,7 @@ def require_same_bins(asked: ByName, binned: Binned) -> None:
         own, others = (list(value) if isinstance(value := getattr(one, name), tuple) else value for one in (asked, binned))
         if own != others:
             raise ValueError(
-                f"LambdaMART: {name}={own}, and the queries were binned with {others}; take ltr.Binned(queries, {name}={own})"
+                f"LambdaMART: {name}={own}, but the queries were binned with {others}; use ltr.Binned(queries, {name}={own})"
             )
 
 

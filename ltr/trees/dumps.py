@@ -21,7 +21,7 @@ def xgboost_dump(trees: Trees, names: Sequence[str]) -> list[Json]:
     Raises:
         ValueError: for a feature name that XGBoost does not take.
     """
-    check_names(names, r"[\[\]<]", "XGBoost takes no feature names with [, ] or <")
+    check_names(names, r"[\[\]<]", "XGBoost does not support feature names with [, ] or <")
     return [_xgboost_tree(trees.between(k, k + 1), names) for k in range(trees.n_trees)]
 
 
@@ -63,7 +63,7 @@ def lightgbm_dump(trees: Trees, names: Sequence[str]) -> dict[str, Json]:
     Raises:
         ValueError: for a feature name with a space or a character that JSON of LightGBM cannot hold.
     """
-    check_names(names, r'[\s",:\[\]{}]', 'LightGBM takes no feature names with spaces or ",:[]{}')
+    check_names(names, r'[\s",:\[\]{}]', 'LightGBM does not support feature names with spaces or ",:[]{}')
     return {
         "name": "tree",
         "version": "v4",

@@ -92,7 +92,7 @@ class Trees:
         """
         trees = Trees(**arrays)
         if not trees._fit_together(n_features):
-            raise ValueError(f"arrays that are no trees on {n_features} features")
+            raise ValueError(f"arrays that are not trees on {n_features} features")
         return trees
 
     def _fit_together(self, n_features: int) -> bool:

@@ -93,7 +93,7 @@ def lightgbm_text(trees: Trees, names: Sequence[str]) -> str:
         )
     for node in np.flatnonzero((trees.n_codes > 0) & trees.missing_left)[:1]:
         raise ValueError(
-            f"a split by categories of {names[trees.feature[node]]!r} sends missing values where these go, and LightGBM's never does; "
+            f"a split by categories of {names[trees.feature[node]]!r} sends missing values to the listed categories' side, which LightGBM cannot express; "
             "XGBoost's format holds it"
         )
     blocks = [_lightgbm_tree(k, trees.between(k, k + 1)) for k in range(trees.n_trees)]
@@ -168,7 +168,7 @@ def xgboost_document(trees: Trees, names: Sequence[str]) -> dict[str, Json]:
     Raises:
         ValueError: for a feature name with ``[``, ``]`` or ``<``, which XGBoost does not take.
     """
-    check_names(names, r"[\[\]<]", "XGBoost takes no feature names with [, ] or <")
+    check_names(names, r"[\[\]<]", "XGBoost does not support feature names with [, ] or <")
     written = [_xgboost_tree(k, trees.between(k, k + 1), len(names)) for k in range(trees.n_trees)]
     categorical = {*trees.feature[trees.n_codes > 0].tolist()}
     model: Json = {
@@ -345,8 +345,8 @@ def check_complete(trees: Trees, names: Sequence[str], where: str) -> None:
         node = int(np.argmax(known))
         tree = int(np.searchsorted(trees.node_starts, node, side="right"))
         raise ValueError(
-            f"{where} knows no missing values, and tree {tree} has a rule for those of {names[trees.feature[node]]!r} "
-            f"({int(known.sum())} of {len(known)} splits have one); export it as for complete features if there will be none"
+            f"{where} does not support missing values, and tree {tree} has a rule for those of {names[trees.feature[node]]!r} "
+            f"({int(known.sum())} of {len(known)} splits have one); pass complete=True if no feature will ever be missing"
         )
 
 
@@ -420,12 +420,12 @@ def read_lightgbm(text: str) -> Ensemble:
             raise ValueError(f"tree {k} has {len(block.encode())} bytes, and {size} in tree_sizes, which LightGBM finds it by")
     for key in ("num_class", "num_tree_per_iteration"):
         if header.get(key) != "1":
-            raise ValueError(f"{key}={header.get(key)}; a ranker has one score a document")
+            raise ValueError(f"{key}={header.get(key)}; a ranker must have one score per document")
     if "average_output" in header:
         raise ValueError("average_output: a random forest's score is a mean of its trees, not their sum")
     told = text[end:].partition("\nparameters:")[2].partition("\nend of parameters")[0].split("\n")
     if strange := [line for line in told if line and not re.fullmatch(r"\[\w+: .*\]", line)]:
-        raise ValueError(f"parameters: {strange[0][:40]!r} is none; each is a line [name: value]")
+        raise ValueError(f"parameters: {strange[0][:40]!r} is not one; each must be a line [name: value]")
     names = tuple(filter(None, header.get("feature_names", "").split(" ")))
     if header.get("max_feature_idx") != str(len(names) - 1):
         raise ValueError(f"max_feature_idx={header.get('max_feature_idx')} and {len(names)} feature_names")
@@ -448,7 +448,7 @@ def _categories_of_pandas(end: str, names: Sequence[str], infos: Sequence[str]) 
     if not lists:
         return {}
     if not isinstance(lists, list) or not all(isinstance(own, list) for own in lists):
-        raise ValueError("pandas_categorical is no list of lists of categories")
+        raise ValueError("pandas_categorical is not a list of lists of categories")
     sets = [name for name, info in zip(names, infos, strict=False) if not info.startswith("[") and info != "none"]
     with_constant = [name for name, info in zip(names, infos, strict=False) if not info.startswith("[")]
     if len(sets) != len(lists) == len(with_constant):
@@ -456,7 +456,7 @@ def _categories_of_pandas(end: str, names: Sequence[str], infos: Sequence[str]) 
     if len(sets) != len(lists):
         raise ValueError(
             f"pandas_categorical lists the categories of {len(lists)} columns, and the features that have some are {', '.join(sets) or 'none'}: "
-            "which are whose is not known"
+            "which belong to which is unknown"
         )
     described = dict(zip(names, infos, strict=False))
     for name, own in zip(sets, lists, strict=True):
@@ -466,7 +466,7 @@ def _categories_of_pandas(end: str, names: Sequence[str], infos: Sequence[str]) 
         doubtful = unsorted or {*there} != {*range(len(own))}
         if (doubtful and f"[0:{len(own) - 1}]" in infos) or max(there, default=-1) >= len(own):
             raise ValueError(
-                f"pandas_categorical lists {json.dumps(own)[:60]}, and whether these are the categories of {name} is not known"
+                f"pandas_categorical lists {json.dumps(own)[:60]}, and whether these are the categories of {name} is unknown"
             )
     return {name: _category_names(own) for name, own in zip(sets, lists, strict=True)}
 
@@ -475,7 +475,7 @@ def _category_names(values: Sequence[object]) -> tuple[str, ...]:
     """What categories of pandas are called in other files: whole numbers without a point."""
     for value in values:
         if not isinstance(value, str | int | float):
-            raise ValueError(f"{json.dumps(value)[:40]} is no category: a text, a number, true or false")
+            raise ValueError(f"{json.dumps(value)[:40]} is not a category: a text, a number, true or false")
     return tuple(
         f"{value!r}" if isinstance(value, float) and value % 1 else f"{value:.0f}" if isinstance(value, float) else str(value)
         for value in values
@@ -488,7 +488,7 @@ def _entries(number: int, block: str) -> dict[str, str]:
     for place, line in enumerate(block.rstrip("\n").split("\n")[1:], 2):
         key, sign, value = line.partition("=")
         if not sign or key not in _ENTRIES or key in found:
-            raise ValueError(f"tree {number}, its line {place}: {line[:40]!r} is no entry of a tree, or there twice")
+            raise ValueError(f"tree {number}, its line {place}: {line[:40]!r} is not an entry of a tree, or occurs twice")
         wrong = [one for one in value.split(" ") if one and not _REAL.fullmatch(one)]
         if wrong:
             raise ValueError(f"tree {number}, {key}: could not convert {wrong[0][:40]!r} to a number")
@@ -594,7 +594,7 @@ def read_xgboost(document: Document) -> Ensemble:
     try:
         return _read_xgboost(document["learner"])
     except (LookupError, TypeError, AttributeError) as error:
-        raise ValueError(f"no XGBoost model: {type(error).__name__} {error}") from None
+        raise ValueError(f"not an XGBoost model: {type(error).__name__} {error}") from None
 
 
 def _read_xgboost(learner: Document) -> Ensemble:
@@ -602,22 +602,24 @@ def _read_xgboost(learner: Document) -> Ensemble:
     if booster["name"] not in ("gbtree", "dart"):
         raise ValueError(f"XGBoost's booster {booster['name']!r}; read are gbtree and dart")
     if not objective.startswith(_MARGINS):
-        raise ValueError(f"objective {objective!r}: its base score is no score; read are rank:… and {', '.join(_MARGINS[1:])}")
+        raise ValueError(
+            f"objective {objective!r}: its base score is not a score; supported are rank:… and {', '.join(_MARGINS[1:])}"
+        )
     base = parameters["base_score"].removeprefix("[").removesuffix("]").split(",")
     if (
         _count("num_class", parameters["num_class"]) > 1
         or _count("num_target", parameters.get("num_target", "1")) > 1
         or len(base) > 1
     ):
-        raise ValueError("several classes or targets; a ranker has one score a document")
+        raise ValueError("several classes or targets; a ranker must have one score per document")
     if not _REAL.fullmatch(base[0]) or not np.isfinite(constant := _narrow(float(base[0]))):
-        raise ValueError(f"base_score {parameters['base_score']!r} is no finite number")
+        raise ValueError(f"base_score {parameters['base_score']!r} is not a finite number")
     model = booster["gbtree"]["model"] if booster["name"] == "dart" else booster["model"]
     n_trees, n_features = len(model["trees"]), _count("num_feature", parameters["num_feature"])
     weights = _reals("weight_drop", booster["weight_drop"]) if booster["name"] == "dart" else np.ones(n_trees, np.float32)
     names = tuple(learner["feature_names"])
     if not isinstance(learner["feature_names"], list) or not all(isinstance(name, str) for name in names):
-        raise ValueError("feature_names is no list of text")
+        raise ValueError("feature_names is not a list of text")
     if len(weights) != n_trees or (names and len(names) != n_features):
         raise ValueError(f"{len(weights)} weights of {n_trees} trees, {len(names)} names of {n_features} features")
     if n_features > _MOST_FEATURES:
@@ -658,7 +660,7 @@ def _check_all_trees(model: Document, n_trees: int) -> None:
     rounds = _wholes("iteration_indptr", model.get("iteration_indptr", [0, n_trees]))
     if groups.any() or len(groups) != n_trees:
         raise ValueError(
-            f"tree_info has {len(groups)} of {n_trees} trees, and not all of group 0; a ranker has one score a document"
+            f"tree_info has {len(groups)} of {n_trees} trees, and not all of group 0; a ranker must have one score per document"
         )
     if counted != n_trees or not len(rounds) or rounds[0] != 0 or rounds[-1] != n_trees or (np.diff(rounds) < 0).any():
         raise ValueError(f"num_trees={counted} and iteration_indptr, which rises from 0 to it, for {n_trees} trees")
@@ -667,19 +669,19 @@ def _check_all_trees(model: Document, n_trees: int) -> None:
 def _count(name: str, written: str) -> int:
     """XGBoost writes counts as text."""
     if not re.fullmatch("[0-9]{1,10}", written):
-        raise ValueError(f"{name}={written[:40]!r} is no count")
+        raise ValueError(f"{name}={written[:40]!r} is not a count")
     return int(written)
 
 
 def _wholes(name: str, given: object) -> Ints:
     if not isinstance(given, list) or not all(type(one) is int and abs(one) < 1 << 31 for one in given):
-        raise ValueError(f"{name} is no list of whole numbers of 32 bits")
+        raise ValueError(f"{name} is not a list of whole numbers of 32 bits")
     return np.array(given, np.int64)
 
 
 def _reals(name: str, given: object) -> Floats32:
     if not isinstance(given, list) or not all(type(one) is float for one in given):
-        raise ValueError(f"{name} is no list of numbers, written with a point or an exponent as XGBoost does")
+        raise ValueError(f"{name} is not a list of numbers, written with a point or an exponent as XGBoost does")
     return _narrow(np.array(given, np.float64))
 
 
@@ -697,7 +699,7 @@ def _constant(value: float) -> Trees:
 def _read_xgboost_tree(number: int, given: Document, weight: float, n_features: int) -> Trees:
     _count("num_feature", given["tree_param"]["num_feature"])
     if _count("size_leaf_vector", given["tree_param"].get("size_leaf_vector", "1")) > 1:
-        raise ValueError(f"tree {number} has vectors for leaves; a ranker has one score a document")
+        raise ValueError(f"tree {number} has vectors for leaves; a ranker must have one score per document")
     whole, real = (
         ("left_children", "right_children", "split_indices", "parents"),
         ("split_conditions", "sum_hessian", "loss_changes"),

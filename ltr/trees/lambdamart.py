@@ -177,7 +177,7 @@ class LambdaMART(TreeRanker):
             check_way(way, self.terms, self.normalise, self.loss)
         flat = [name for term in self.terms for name in (term.cost, term.construction) if name in WITHOUT_HESSIAN]
         if flat and "newton" in (self.gain, self.leaf):
-            raise ValueError(f"LambdaMART: {flat[0]!r} has no hessian; take gain: least_squares and leaf: gradient with it")
+            raise ValueError(f"LambdaMART: {flat[0]!r} has no hessian; set gain: least_squares and leaf: gradient")
         if any(self.monotone.values()) and (self.gain == "newton") != (self.leaf == "newton"):
             raise ValueError(
                 "LambdaMART: monotone features need leaves of the gain's kind: both newton, or least_squares and gradient"
@@ -342,7 +342,7 @@ class LambdaMART(TreeRanker):
         own = self if isinstance(data, Shard) and data.preferences is not None else self._settled(data, start)
         data.model, way = replace(own, biases=own._biases_before(start, data)), own._way
         if own is not self and own.loss == "ranking" and start is None and own.terms and not any(weights_at(own.terms, 0)):
-            raise ValueError("LambdaMART: objective: all weights are 0 at the first tree, which would have nothing to learn from")
+            raise ValueError("LambdaMART: objective: all term weights are 0 for the first tree; at least one must be positive")
         told: tuple[str, ...] = ()
         if own is not self and own.terms != settled(self.terms):
             of_data = own.terms == self._settled(data).terms

@@ -194,9 +194,7 @@ class Shard:
             if gradient < VANISHED:
                 return "all gradients are zero"
             if options.newton_gain and not hessian:
-                raise ValueError(
-                    "the objective's second derivatives are all 0; take gain: least_squares and leaf: gradient with it"
-                )
+                raise ValueError("the objective's second derivatives are all 0; set gain: least_squares and leaf: gradient")
             return "no split is admissible"
         gradients.move(self.scores, tree.value)
         if not self.moved:

@@ -162,7 +162,7 @@ class TreeRanker(Ranker):
 
     def _with_arrays(self, arrays: Arrays) -> Self:
         if self.base_feature is not None and self.base_feature not in self.names:
-            raise ValueError(f"the base {self.base_feature!r} is no feature of it")
+            raise ValueError(f"the base {self.base_feature!r} is not one of its features")
         return replace(self, trees=Trees.restored(arrays, len(self.names)))
 
     @property

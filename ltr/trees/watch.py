@@ -61,7 +61,7 @@ def read_stopping(given: object) -> str | PlainFunction | tuple[str | PlainFunct
         several = [read_stopping(one) for one in given]
         names = [str(one if isinstance(one, PlainFunction) else Measure.of(cast(str, one))) for one in several]
         if not several or len({*names}) < len(names) or any(isinstance(one, tuple) for one in several):
-            raise ValueError(f"LambdaMART: stop_on={given!r}; it takes a measure or several different ones, or None")
+            raise ValueError(f"LambdaMART: stop_on={given!r}; give a measure, several different ones, or None")
         return cast(tuple[str | PlainFunction, ...], tuple(several))
     if isinstance(given, PlainFunction) or given is None:
         return given

@@ -26,7 +26,7 @@ def check_way(way: Unbiased, terms: Sequence[Term], normalise: str, loss: str) -
         raise ValueError(f"LambdaMART: unbiased weighs pairs of an objective's measure; {given} has none")
     if way.kind not in (*WAYS, "auto"):
         raise ValueError(
-            f"LambdaMART: unbiased: {way.kind} learns together with a net (kind: lambdarank); take {', '.join(WAYS)} or auto"
+            f"LambdaMART: unbiased: {way.kind} learns together with a net (kind: lambdarank); choose from: {', '.join(WAYS)} or auto"
         )
     way.check(terms, normalise)
 

@@ -108,11 +108,11 @@ def pair_of(
     if not np.isfinite(scores[lower]):
         raise DataError(f"query {query}: {_name(queries, start + lower, second)} is unranked (not retrieved)")
     if not scores[upper] > scores[lower]:
-        names = (_name(queries, start + upper, first), _name(queries, start + lower, second))
+        said = (_name(queries, start + upper, first), _name(queries, start + lower, second))
         if scores[upper] == scores[lower]:
-            raise DataError(f"query {query}: {names[0]} and {names[1]} have the same score ({scores[upper]:.6g})")
+            raise DataError(f"query {query}: {said[0]} and {said[1]} have the same score ({scores[upper]:.6g})")
         raise DataError(
-            f"query {query}: {names[0]} ({scores[upper]:.6g}) ranks below {names[1]} ({scores[lower]:.6g}); swap --above and --below"
+            f"query {query}: {said[0]} ({scores[upper]:.6g}) ranks below {said[1]} ({scores[lower]:.6g}); swap --above and --below"
         )
     why = why_above(model, queries, start + upper, start + lower, orders)
     documents = [

@@ -91,7 +91,7 @@ def test_what_has_no_weights_or_is_nowhere_is_refused(config):
     ltr.save(ltr.Column("f1").fit(make_queries(30)), Path("column"))
     with pytest.raises(ValueError, match="weights"):
         certify_model("column", config, "ndcg")
-    with pytest.raises(DataError, match=r"nothing: no folder with a model, and no run whose id begins so$"):
+    with pytest.raises(DataError, match=r"nothing: not a model folder, and no run id starts with 'nothing'$"):
         certify_model("nothing", config, "ndcg")
 
 

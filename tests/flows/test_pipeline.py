@@ -569,7 +569,7 @@ def test_what_may_stand_on_what():
     swept = {**trees, "sweep": {"learning_rate": [0.1, 0.2, 0.3]}}
     config = parse({"data": data, "rankers": {"a": swept, "b": {"kind": "average", "on": ["a"], "best": 2}}})
     assert [column.feature for column in config.rankers["b"].of] == list(config.rankers["b"].inputs) == ["a", "a 2"]
-    with pytest.raises(ValueError, match="two of the scores would have one name"):
+    with pytest.raises(ValueError, match="two of the scores would have the same name; rename"):
         parse({"data": data, "rankers": {"a": swept, "a 2": swept, "b": {"kind": "average", "on": ["a", "a 2"], "best": 2}}})
     stacked = {"a": trees, "b": trees, "s": {"kind": "lambdarank", "on": ["a", "b"]}}
     config = parse({"data": data, "rankers": stacked, "guarantee": {"baseline": "a"}})

@@ -60,7 +60,7 @@ def test_clicks_refuses_in_a_line(workplace, capsys):
         (["log.csv", "--model", "pmb"], "model: 'pmb' is unknown; choose from: best, dctr"),
         (["log.csv", "--set", "ranks=r"], "unknown key 'ranks'; did you mean rank"),
         (["log.csv", "--held-out", "1"], "--held-out 1.0: must be a share of the sessions between 0 and 1"),
-        (["log.csv", "-o", "a.txt"], "a.txt: tables are written as .csv, .parquet, .tsv"),
+        (["log.csv", "-o", "a.txt"], "a.txt: tables can be written as .csv, .parquet, .tsv"),
         (["log.csv", "-o", "log.csv"], "log.csv: this is log.csv itself"),
         (["none.csv"], "none.csv: no such file"),
     ):

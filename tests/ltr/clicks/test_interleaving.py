@@ -45,9 +45,9 @@ def test_documents_are_ids_as_they_are_given(method):
     assert interleave([[3, 1], []], 4, method, RNG(0)).document.tolist() in ([3, 1], [1, 3])
     assert interleave([[], []], 4, method, RNG(0)).document.dtype == np.int64
     for wrong, told in (
-        ([1.5, 2.0], "whole numbers or text, and these are float64"),
-        ([b"a"], "text, and these are"),
-        ([["a"]], "and these are"),
+        ([1.5, 2.0], "whole numbers or text, not float64"),
+        ([b"a"], "text, not"),
+        ([["a"]], "must be whole numbers or text, not"),
     ):
         with pytest.raises(ValueError, match=told):
             interleave([old, wrong], 4, method, RNG(0))
@@ -205,7 +205,7 @@ def test_what_plans_grow_with():
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"preference": 0.0}, "preference: 0.0; above 0 and at most 0.5"),
+        ({"preference": 0.0}, "preference: 0.0; must be above 0 and at most 0.5"),
         ({"preference": 0.6}, "preference: 0.6"),
         ({"preference": 0.1, "power": 1.0}, "power: 1.0"),
         ({"preference": 0.1, "ties": -0.1}, "ties: -0.1"),
@@ -218,9 +218,9 @@ def test_plans_out_of_range(wrong, said):
 
 
 def test_methods_and_rankings_that_there_are_not():
-    with pytest.raises(ValueError, match="'random' is not one of team-draft, balanced, probabilistic"):
+    with pytest.raises(ValueError, match="'random' is unknown; choose from: team-draft, balanced, probabilistic"):
         interleave([np.arange(2)] * 2, 2, "random", RNG(0))
-    with pytest.raises(ValueError, match="balanced: 3 rankings; it takes two"):
+    with pytest.raises(ValueError, match="balanced: 3 rankings; two are needed"):
         interleave([np.arange(2)] * 3, 2, "balanced", RNG(0))
 
 
@@ -252,7 +252,7 @@ def test_the_order_of_people_decides_nothing_and_those_of_one_page_are_as_before
     whose = RNG(3).integers(0, 20, 50)
     (first,), (second,) = (duels(page[:, None], whose=own) for own in (whose, 100 - whose))
     assert first.error == pytest.approx(second.error)
-    with pytest.raises(ValueError, match="all pages are of one session, and intervals are those over sessions, two or more"):
+    with pytest.raises(ValueError, match="all pages are of one session; intervals need two or more sessions"):
         duels(page[:, None], whose=np.zeros(50, np.int64))
 
 

@@ -138,7 +138,7 @@ def test_ranks_beyond_those_known():
     pages = layout(3, 6, 400, 3)
     clicked = users("pbm", pages).simulate(pages, 1)
     deeper = Pages(np.array([0, 1]), np.array([0]), np.array([5]), np.array([0]), pages.query)
-    with pytest.raises(ValueError, match="rank: 5; the model knows ranks 1 to 3"):
+    with pytest.raises(ValueError, match="rank: 5; the model covers ranks 1 to 3"):
         fit(clicked, "pbm").given(deeper)
     assert fit(clicked, "pbm", n_ranks=5).given(deeper)[0] > 0
 

@@ -23,14 +23,14 @@ FIXED = Pages(
 @pytest.mark.parametrize("name", MODELS)
 def test_one_ranking_a_query_tells_no_position_from_its_document(name):
     if name in NEED_TIES:
-        with pytest.raises(ValueError, match=f"{name}: no two ranks are tied .* positions and documents cannot be told apart"):
+        with pytest.raises(ValueError, match=f"{name}: no two ranks are tied .* position bias cannot be separated from relevance"):
             fit(FIXED, name)
     else:
         assert fit(FIXED, name).name == name
 
 
 def test_unknown_names_and_pages_without_a_click():
-    with pytest.raises(ValueError, match="'pmb' is not one of rctr, dctr, cascade, pbm"):
+    with pytest.raises(ValueError, match="'pmb' is unknown; choose from: rctr, dctr, cascade, pbm"):
         fit(FIXED, "pmb")
     with pytest.raises(ValueError, match="no click in the log"):
         fit(FIXED.clicked(np.zeros(8, bool)), "dctr")

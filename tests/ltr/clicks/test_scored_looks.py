@@ -30,7 +30,7 @@ def test_shares_and_likelihood_by_hand():
     np.testing.assert_allclose(model.likelihood(PAGES, SCORES), [np.log(shares[1]) + np.log(shares[2]), 0.0], rtol=1e-12)
     moved = SCORES + np.array([7.0, 7, 7, -300, -300])
     np.testing.assert_allclose(model.shares(PAGES, moved), shares, rtol=1e-9)
-    with pytest.raises(ValueError, match="rank: 4; the model knows ranks 1 to 2"):
+    with pytest.raises(ValueError, match="rank: 4; the model covers ranks 1 to 2"):
         ScoredLooks(looks[:2], slope).shares(PAGES, SCORES)
 
 

@@ -25,10 +25,10 @@ def test_numbers_of_many_kinds():
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["1"], r"x: \['1'\] is no array of numbers"),
+        (["1"], r"x: \['1'\] is not an array of numbers"),
         ([[1.0]], r"x: shape \(1, 1\), expected one dimension"),
         ([1.0, np.nan], "x: nan of document 1 is not finite"),
-        ([1.0], r"x: shape \(1,\), expected \(2,\), one number a document"),
+        ([1.0], r"x: shape \(1,\), expected \(2,\), one number per document"),
     ],
 )
 def test_what_are_no_scores(given, said):
@@ -63,7 +63,7 @@ def test_public_functions_read_nothing_beside_what_they_were_given():
     assert np.array_equal(ltr.Objective(queries)(as32, 0)[0], ltr.Objective(queries)(as32.astype(np.float64), 0)[0])
     for beside in ({"position": np.arange(3)}, {"documents": np.array([b"a"] * 3)}):
         for ties in ("stable", "docid"):
-            with pytest.raises(ValueError, match=rf"{next(iter(beside))}: .*{n}"):
+            with pytest.raises(ValueError, match=rf"{next(iter(beside))} has 3 entries; .*{n}"):
                 ltr.evaluate(labels, scores, offsets, "ndcg", ltr.Conventions(ties=ties), **beside)
     tied, rules = np.zeros(3), ltr.Conventions(ties="docid")
     for ids in ([9, 10, 11], ["9", "10", "11"], np.array(["9", "10", "11"], object), pd.Series(["9", "10", "11"])):

@@ -56,7 +56,7 @@ def test_every_id_would_take_as_much_room_as_the_longest():
 @pytest.mark.parametrize(
     ("line", "rule"),
     [
-        ("x qid:1 1:2", "starts with the label"),
+        ("x qid:1 1:2", "must start with the label"),
         ("-1 qid:1 1:2", "must not be negative"),
         ("inf qid:1 1:2", "must be finite"),
         ("1 qid:1 1:abc", "FEATURE:VALUE"),
@@ -68,9 +68,9 @@ def test_every_id_would_take_as_much_room_as_the_longest():
         ("1 qid:1 0:2", "start at 1"),
         ("1 qid:1 2:1 2:3", "rise"),
         ("1 qid:1 9:1 2:3", "rise"),
-        ("1 qid:1 999999999:1", "up to 100,000"),
-        ("1 1:2", "every line has a qid"),
-        ("1 qid: 1:2", "every line has a qid"),
+        ("1 qid:1 999999999:1", "must be at most 100,000"),
+        ("1 1:2", "every line must have a qid"),
+        ("1 qid: 1:2", "every line must have a qid"),
     ],
 )
 def test_a_wrong_line_is_named_with_its_number_text_and_rule(line, rule):
@@ -87,7 +87,7 @@ def test_a_wrong_line_is_named_with_its_number_text_and_rule(line, rule):
         ("700=1", "FEATURE:VALUE"),
         ("3:5", "rise"),
         ("0:1", "start at 1"),
-        ("100001:1", "up to 100,000"),
+        ("100001:1", "must be at most 100,000"),
     ],
 )
 def test_a_long_line_is_shown_with_the_field_that_is_wrong(field, rule):
@@ -125,7 +125,7 @@ def test_nothing_in_it():
 def test_a_return_inside_a_comment_hides_no_row():
     assert parse("1 qid:1 1:2 # docid = a\r\n# a\r\r\n0 qid:1 1:1 # b \r \n").labels.tolist() == [1, 0]
     for text in ("0 qid:1 1:1\n1 qid:1 1:2 # docid = a\r0 qid:1 1:3\n", "0 qid:1 1:1\n# head\r1 qid:1 1:2\n"):
-        with pytest.raises(letor.LineError, match="behind a CR inside a comment") as caught:
+        with pytest.raises(letor.LineError, match="after a CR inside a comment") as caught:
             parse(text)
         assert caught.value.line == 2
 
@@ -232,7 +232,7 @@ def test_docid_is_a_word_and_found_behind_others():
 
 @pytest.mark.parametrize("line", ["1 qid:a\0 1:2", "1 qid:\0 1:2", "1 qid:a 1:2 # docid = d\0"])
 def test_an_id_that_would_be_cut_is_refused(line):
-    with pytest.raises(letor.LineError, match="ids of queries and documents hold no NUL byte"):
+    with pytest.raises(letor.LineError, match="ids of queries and documents must not contain a NUL byte"):
         letor.parse(np.frombuffer(f"{line}\n".encode(), np.uint8))
 
 

@@ -142,7 +142,7 @@ def test_attributes_stay_with_their_queries_and_are_part_of_the_digest_where_the
     ("change", "rule"),
     [
         ({"offsets": np.array([0, 3])}, "must rise"),
-        ({"features": np.zeros((3, 2))}, "one row a document"),
+        ({"features": np.zeros((3, 2))}, "one row per document"),
         ({"sources": {"click": np.zeros(2)}}, "source 'click'"),
         ({"attributes": {"language": ["de"]}}, r"attribute 'language': shape \(1,\), expected \(2,\)"),
         ({"names": ("a",)}, "1 names"),
@@ -166,9 +166,11 @@ def test_queries_of_equal_content_stay_apart():
 
 def test_labels_are_finite_and_not_negative():
     for wrong in (-1.0, np.inf):
-        with pytest.raises(ValueError, match="a label is a finite number"):
+        with pytest.raises(ValueError, match="a label must be a finite number"):
             Queries(np.zeros((2, 1)), np.array([1.0, wrong]), np.array([0, 2]))
-        with pytest.raises(ValueError, match=rf"source 'click': {wrong:g} of document 1; a label is a finite number, 0 or more"):
+        with pytest.raises(
+            ValueError, match=rf"source 'click': {wrong:g} of document 1; a label must be a finite number, 0 or more"
+        ):
             Queries(np.zeros((2, 1)), np.array([1.0, 0.0]), np.array([0, 2]), sources={"click": np.array([np.nan, wrong])})
 
 
@@ -176,21 +178,21 @@ def test_labels_are_finite_and_not_negative():
     ("given", "says"),
     [
         ({"offsets": [2, 1]}, r"offsets: must rise from 0 to 3 .*; these are sizes of queries, whose offsets are numpy.append\(0"),
-        ({"offsets": [0, 4]}, r"offsets: must rise from 0 to 3 \(the number of documents\), at least one document a query$"),
-        ({"offsets": [0, 1.5, 3]}, r"offsets: \[0, 1.5, 3\] is no array of whole numbers"),
-        ({"offsets": None}, "offsets: None is no array of whole numbers"),
-        ({"features": "text"}, "features: 'text' is no array of numbers"),
-        ({"features": [["a"], ["b"], ["c"]]}, "features: .* is no array of numbers"),
+        ({"offsets": [0, 4]}, r"offsets: must rise from 0 to 3 \(the number of documents\), at least one document per query$"),
+        ({"offsets": [0, 1.5, 3]}, r"offsets: \[0, 1.5, 3\] is not an array of whole numbers"),
+        ({"offsets": None}, "offsets: None is not an array of whole numbers"),
+        ({"features": "text"}, "features: 'text' is not an array of numbers"),
+        ({"features": [["a"], ["b"], ["c"]]}, "features: .* is not an array of numbers"),
         ({"features": [1.0, 2.0, 3.0]}, r"features: shape \(3,\), expected \[documents, features\]"),
         ({"labels": [[1], [2], [3]]}, r"labels: shape \(3, 1\), expected one dimension"),
-        ({"labels": ["1", "2", "3"]}, "labels: .* is no array of numbers"),
+        ({"labels": ["1", "2", "3"]}, "labels: .* is not an array of numbers"),
         ({"sources": [1, 2, 3]}, "sources: a mapping of names to arrays, not list"),
         ({"attributes": "de"}, "attributes: a mapping of names to arrays, not str"),
-        ({"sources": {"click": "x"}}, "source 'click': 'x' is no array of numbers"),
+        ({"sources": {"click": "x"}}, "source 'click': 'x' is not an array of numbers"),
         ({"position": [0, 1]}, r"position: shape \(2,\), expected \(3,\)"),
         ({"names": ("a", "a"), "features": np.zeros((3, 2))}, "names: two features are called 'a'"),
-        ({"names": "f1"}, "names: a name for each feature, not 'f1'"),
-        ({"names": (1,)}, r"names: a name for each feature, not \(1,\)"),
+        ({"names": "f1"}, "names: must be a name for each feature, not 'f1'"),
+        ({"names": (1,)}, r"names: must be a name for each feature, not \(1,\)"),
         ({"ids": [1, 2]}, r"ids: \[1, 2\] of type int64 and shape \(2,\), expected bytes or text \(2,\)"),
         ({"documents": ["a", "b"]}, r"documents: .*, expected bytes or text \(3,\)"),
     ],

@@ -88,7 +88,7 @@ def test_what_are_no_numbers_is_refused():
 
 
 def test_numbers_that_float32_does_not_reach_are_told_with_their_place():
-    with pytest.raises(ValueError, match=r"features: 1e\+39 at \[1, 2\]; features are float32 numbers, up to 3.4e38"):
+    with pytest.raises(ValueError, match=r"features: 1e\+39 at \[1, 2\]; features must be float32 numbers, up to 3.4e38"):
         ltr.Queries(csr_array(np.array([[0, 1, 0], [0, 2, 1e39]])), [0, 1], [0, 2])
     assert np.isfinite(sparse_features(csr_array(np.array([[3.4028235e38]]))).data).all(), "which is the largest of them"
 

@@ -17,7 +17,7 @@ def test_number_of_directions():
     assert n_directions(0.1, 0.1) == 22
     with pytest.raises(ValueError, match="must lie in"):
         n_directions(0, 0.1)
-    with pytest.raises(ValueError, match=r"epsilon 1e-300 and delta 0.1 ask for 2.3e\+300 directions; at most 1,000,000"):
+    with pytest.raises(ValueError, match=r"epsilon 1e-300 and delta 0.1 would need 2.3e\+300 directions; the limit is 1,000,000"):
         n_directions(1e-300, 0.1)
 
 
@@ -97,7 +97,7 @@ def test_steps_that_change_no_order_are_inconclusive_not_optimal():
     weights = random_weights(4, 0, np.random.default_rng(5))
     found = certify(surface_of(weights, queries.features), queries, "ndcg", steps=(1e-12, 2e-12), **QUICK)
     assert (found.verdict, found.tie_share, found.rising, found.rising_or_tied) == ("inconclusive", 1.0, 0, 22)
-    assert found.why == "100.0% of the evaluations tie, so that nothing rises says little"
+    assert found.why == "100.0% of the evaluations are ties, so finding no improvement proves little"
 
 
 def test_what_one_query_gains_and_another_loses_is_no_rise():

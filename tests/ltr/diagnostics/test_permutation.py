@@ -118,7 +118,7 @@ def test_other_features_and_too_few_queries_are_refused():
     model = ltr.LeastSquares().fit(queries)
     with pytest.raises(ValueError, match="the queries have no feature 'f1', which the model reads"):
         ltr.permutation_importance(model, replace(queries, names=tuple("abcd")))
-    with pytest.raises(ValueError, match="ndcg_10 is defined on 1 queries; intervals need two"):
+    with pytest.raises(ValueError, match="ndcg_10 is defined on 1 query; intervals need two"):
         ltr.permutation_importance(model, select(queries, np.array([int(np.diff(queries.offsets).argmax())])))
 
 

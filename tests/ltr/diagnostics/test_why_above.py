@@ -134,13 +134,13 @@ def test_changes_swap_the_two_and_no_smaller_one_does(models, name):
 def test_what_is_no_pair_is_told(models):
     model = models["ridge"]
     above, below = ends(model)
-    with pytest.raises(ValueError, match=f"row {below} with score .* does not stand above row {above} with"):
+    with pytest.raises(ValueError, match=f"row {below} with score .* does not rank above row {above} with"):
         why_above(model, QUERIES, below, above)
-    with pytest.raises(ValueError, match="below=-1 is no row; there are"):
+    with pytest.raises(ValueError, match="below=-1 is not a row; there are"):
         why_above(model, QUERIES, above, -1)
-    with pytest.raises(ValueError, match=r"above=1.5 is no row; there are"):
+    with pytest.raises(ValueError, match=r"above=1.5 is not a row; there are"):
         why_above(model, QUERIES, 1.5, below)
-    with pytest.raises(ValueError, match="does not stand above"):
+    with pytest.raises(ValueError, match="does not rank above"):
         why_above(model, QUERIES, above, above)
 
 

@@ -75,7 +75,7 @@ def test_rounds_are_those_of_the_formulas_and_end_where_none_is_better():
 
 
 def test_a_measure_of_which_less_is_better_is_refused():
-    with pytest.raises(ValueError, match="fewer errors are better"):
+    with pytest.raises(ValueError, match="lower 'errors' is better, but this measure must be maximised"):
         ltr.AdaRank(measure="errors")
 
 

@@ -71,7 +71,7 @@ def test_a_cutoff_is_refused():
     """The loss is one of the whole ranking."""
     assert ltr.SVMmap(measure="map:binary").trained_for[0].source == "binary"
     for measure in ("map@3", "ndcg"):
-        with pytest.raises(ValueError, match=r"is not map, perhaps of another source such as map:binary, of all ranks"):
+        with pytest.raises(ValueError, match=r"SVMmap optimises average precision over the whole ranking; use map or map:SOURCE"):
             ltr.SVMmap(measure=measure)
 
 

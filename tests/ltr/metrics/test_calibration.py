@@ -161,7 +161,7 @@ def test_sure_gains_count_wholly_and_unknown_ones_half():
     [
         ({"machine": [1.0, np.nan, 0.0]}, "a label of the machine's is missing"),
         ({"people": [np.inf, 1.0, np.nan]}, "or a label is infinite"),
-        ({"people": [np.nan, 1.0, np.nan]}, "people judged 1 document that the machine labelled; it takes two"),
+        ({"people": [np.nan, 1.0, np.nan]}, "people judged 1 document that the machine labelled; two are needed"),
         ({"people": [1.0, 0.0]}, r"of shapes \(2,\) and \(3,\)"),
         ({"attributes": {"a": np.array(["x"])}}, "all are"),
     ],
@@ -174,5 +174,5 @@ def test_what_is_wrong_is_named(change, says):
 def test_labels_that_are_no_scale_are_refused():
     with pytest.raises(ValueError, match="60 different labels; up to 50 are a scale: round them"):
         calibrate(np.zeros(60), np.arange(60.0))
-    with pytest.raises(ValueError, match="the machine's label 3 is none of those that it was calibrated on"):
+    with pytest.raises(ValueError, match="the machine's label 3 was not among those that it was calibrated on"):
         calibrate([1.0, 0.0], [1.0, 0.0]).of([0.0, 3.0], {})

@@ -10,14 +10,14 @@ from ltr.metrics.measure import MEASURES
 
 
 def test_a_choice_that_is_none_lists_those_there_are():
-    with pytest.raises(ValueError, match="ties 'random' is not one of expected, stable"):
+    with pytest.raises(ValueError, match="ties 'random' is unknown; choose from: expected, stable"):
         Conventions(ties="random")
     named = {name: get_args(hint) for name, hint in get_type_hints(Conventions).items() if get_args(hint)}
     assert set(named) == {"ties", "empty", "gain", "unlabelled", "short", "ap_base"}
     for name, known in named.items():
         for choice in known:
             assert getattr(Conventions(**{name: choice}), name) == choice
-        with pytest.raises(ValueError, match=f"conventions: {name} 'x' is not one of {', '.join(known)}"):
+        with pytest.raises(ValueError, match=f"conventions: {name} 'x' is unknown; choose from: {', '.join(known)}"):
             Conventions(**{name: "x"})
 
 

@@ -168,7 +168,7 @@ def test_an_explanation_ends_at_the_other_tools_number():
             assert shifts[-1].value == pytest.approx(mean(measure, other.rules_of(measure.name)))
             assert len({shift.rule for shift in shifts}) == len(shifts)
     assert next(s for s in explain("ndcg@10", Conventions(), "letor4", mean)[1] if s.rule == "short").alone < 0
-    with pytest.raises(ValueError, match="unknown convention 'x'; known: lightgbm"):
+    with pytest.raises(ValueError, match="unknown convention 'x'; choose from: lightgbm"):
         explain("map", Conventions(), "x", mean)
 
 
@@ -250,10 +250,10 @@ def test_one_measure_is_enough_and_wrong_arguments_are_named():
     for given, says in (
         ((labels, scores, [2, 1], "map"), r"offsets must rise from 0 to 3.*; these are sizes of queries"),
         ((labels, [scores], offsets, "map"), r"scores: shape \(1, 3\), expected one dimension"),
-        ((labels, "high", offsets, "map"), "scores: 'high' is no array of numbers"),
+        ((labels, "high", offsets, "map"), "scores: 'high' is not an array of numbers"),
         ((labels[:2], scores, offsets, "map"), r"label: labels of shape \(2,\) for 3 scores"),
         ((labels, scores, offsets, [3]), "measure 3: a measure is named in text"),
-        ((labels, scores, offsets, "map", "trec"), "conventions: 'trec' is no ltr.Conventions"),
+        ((labels, scores, offsets, "map", "trec"), "conventions: 'trec' is not an ltr.Conventions"),
     ):
         with pytest.raises(ValueError, match=says):
             evaluate(*given)
@@ -269,5 +269,5 @@ def test_arrays_that_can_only_be_read_are_measured_too():
 
 
 def test_labels_below_0_are_refused():
-    with pytest.raises(ValueError, match=r"label: a label of -1; labels are 0 or more, and NaN where nobody judged"):
+    with pytest.raises(ValueError, match=r"label: a label of -1; labels must be 0 or more, or NaN for not judged"):
         ltr.evaluate([-1.0, 2.0, np.nan], [0.0, 1.0, 2.0], [0, 3], ["ndcg_10"])

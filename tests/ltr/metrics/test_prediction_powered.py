@@ -63,7 +63,7 @@ def test_so_many_labels_settle_a_difference():
     n = first.needed(0.02)
     then = corrected(weights, sampled(people, n / 5000, rng), machine)
     assert (then.interval[1] - then.interval[0]) / 2 == pytest.approx(0.02, rel=0.1)
-    with pytest.raises(ValueError, match="half_width=0 is not above 0"):
+    with pytest.raises(ValueError, match="half_width=0 must be above 0"):
         first.needed(0)
 
 
@@ -97,8 +97,8 @@ def test_few_documents_with_a_weight_are_not_trusted():
         ({"machine": np.array([1.0, np.nan, 0])}, "a document has no gain of the machine's, or no weight"),
         ({"people": np.array([1.0, np.nan, np.nan])}, "people judged 1 document; an interval needs 4"),
         ({"people": np.array([1.0, np.inf, 0])}, "a gain of people's is infinite"),
-        ({"level": 2.0}, "level: 2.0; between 0 and 1"),
-        ({"level": np.nan}, "level: nan; between 0 and 1"),
+        ({"level": 2.0}, "level: 2.0; must be between 0 and 1"),
+        ({"level": np.nan}, "level: nan; must be between 0 and 1"),
         ({"weights": np.ones(2)}, r"of shapes \(2,\), \(3,\) and \(3,\)"),
     ],
 )

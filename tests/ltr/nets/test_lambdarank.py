@@ -147,10 +147,11 @@ def test_training_begins_at_the_weights_it_is_given():
 def test_training_comes_to_rest_or_says_why_not():
     queries = make_queries(60, seed=1)
     fresh = ltr.LambdaRank(learning_rate=1e-4, keep="train")
-    unfinished = "training had not come to rest: "
+    unfinished = "training had not converged: "
     assert replace(fresh, epochs=60).fit(queries).unfinished.startswith(f"{unfinished}ndcg_10 rose by 0.")
     assert (
-        replace(fresh, epochs=20).fit(queries).unfinished == f"{unfinished}it was 20 epochs long, and 50 without a rise are wanted"
+        replace(fresh, epochs=20).fit(queries).unfinished
+        == "training may not have converged: it ran for 20 epochs, and convergence needs 50 without improvement"
     )
     early = ltr.LambdaRank(epochs=60, learning_rate=1e-3, flat_epochs=20).fit(queries, select(queries, np.array([3])))
     assert " epochs after the one that was kept (" in early.unfinished
@@ -320,7 +321,9 @@ def test_validation_rows_in_any_order_give_the_same_curve():
 def test_rest_is_as_many_epochs_as_validation_may_be_flat_for():
     queries = make_queries(60, seed=1)
     net = ltr.LambdaRank(learning_rate=1e-4, keep="train", epochs=20, flat_epochs=30)
-    assert net.fit(queries).unfinished == ("training had not come to rest: it was 20 epochs long, and 30 without a rise are wanted")
+    assert net.fit(queries).unfinished == (
+        "training may not have converged: it ran for 20 epochs, and convergence needs 30 without improvement"
+    )
 
 
 def test_features_are_standardised_by_the_documents_that_have_them():

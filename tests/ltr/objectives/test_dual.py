@@ -151,7 +151,7 @@ def test_without_other_queries_the_last_epoch_is_kept():
     for model in (net.fit(queries), replace(net, keep="train").fit(queries, judged(2))):
         assert (model.best_iteration, model.states[6].restarts) == (6, 0)
         assert np.array_equal(model.weights.flat, model.states[6].weights.flat)
-        assert model.remarks[0] == "last epoch (6) kept: clicks with position bias do not say which is best"
+        assert model.remarks[0] == "kept the last epoch (6): biased clicks cannot show which epoch is best"
     resumed = replace(net, epochs=8).go_on(net.fit(queries), queries)
     assert resumed.digest == replace(net, epochs=8).fit(queries).digest
     assert ltr.LambdaRank(**FEW).fit(queries).remarks[0].startswith("best epoch")
@@ -196,12 +196,12 @@ def test_states_and_biases_that_do_not_go_together():
 @pytest.mark.parametrize(
     ("given", "rule"),
     [
-        ({"objective": "map"}, "not for map; leave the objective ndcg"),
+        ({"objective": "map"}, "not for map; set the objective to ndcg"),
         ({"objective": Term(cost="logistic_near")}, "knows no cost"),
         ({"objective": ("ndcg", "map")}, "the objective has 2"),
         ({"normalise": "query"}, "dla weighs pages"),
-        ({"count_pairs": 3}, "dla learns from no pairs"),
-        ({"unbiased": Unbiased("ipw", estimate="regression_em")}, "grows trees .*give propensities, or take dla"),
+        ({"count_pairs": 3}, "dla does not learn from pairs"),
+        ({"unbiased": Unbiased("ipw", estimate="regression_em")}, "grows trees .*give propensities, or use dla"),
         ({"unbiased": Unbiased("pairwise"), "normalise": "term"}, "take none"),
     ],
 )  # fmt: skip

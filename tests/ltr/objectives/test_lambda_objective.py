@@ -145,7 +145,7 @@ def test_what_cannot_be_an_objective_is_refused():
     for build, rule in (
         (lambda: Objective(queries, [Term("cndcg")]), "no label source 'click'"),
         (lambda: Objective(queries, []), "at least one term"),
-        (lambda: Objective(queries, normalise="always"), "unknown normalise 'always'; known: none, query, term"),
+        (lambda: Objective(queries, normalise="always"), "unknown normalise 'always'; choose from: none, query, term"),
     ):
         with pytest.raises(ValueError, match=rule):
             build()

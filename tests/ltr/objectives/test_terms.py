@@ -73,7 +73,7 @@ def test_terms_are_read_back_from_plain_values():
 
 def test_unknown_names_list_the_known_ones():
     for build, rule in (
-        (lambda: Term("ndcg", cost="hinge"), "unknown cost 'hinge'; known: auto, logistic"),
+        (lambda: Term("ndcg", cost="hinge"), "unknown cost 'hinge'; choose from: auto, logistic"),
         (lambda: Term("ndcg", construction="x"), "unknown construction 'x'"),
         (lambda: Term("ndgc"), "unknown measure 'ndgc'"),
         (lambda: Term("ndcg", weight=1.5), r"outside \[0, 1\]"),

@@ -253,7 +253,7 @@ def test_rankers_that_cannot_be_debiased(given, rule):
         ({"kind": "ipw", "least": 0.0}, "least=0.0 is out of range"),
         ({"kind": "ipw", "least": True}, "least=True is out of range"),
         ({"kind": "pairwise", "regularisation": True}, "regularisation=True is out of range"),
-        ({"kind": "ipw", "estimate": "em"}, "estimate='em' is out of range; it is one of interventions, regression_em"),
+        ({"kind": "ipw", "estimate": "em"}, "estimate='em' is out of range; choose from: interventions, regression_em"),
         ({"kind": "ipw", "estimate": "regression_em", "propensities": (1.0,)}, "propensities are given; leave one out"),
         ({"kind": "pairwise", "estimate": "regression_em", "propensities": (1.0,)}, "propensities are given; leave one out"),
         ({"kind": "ipw", "positions": ""}, "names the label source"),

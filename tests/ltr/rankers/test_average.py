@@ -91,16 +91,16 @@ def test_linear_members_are_one_linear_model():
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"of": ()}, r"of=\(\); it takes one ranker or several"),
-        ({"of": [ltr.Average([TREES])]}, "no averages"),
+        ({"of": ()}, r"of=\(\); must be one or more rankers, none an average"),
+        ({"of": [ltr.Average([TREES])]}, "none an average"),
         ({"of": "lambdamart"}, "of='l'"),
         ({"of": [TREES], "copies": 0}, "copies=0"),
-        ({"of": [TREES], "selection": 4}, "selection=4 of one ranker has nothing to select"),
-        ({"of": [TREES, TREES], "selection": 4, "weights": [1, 2]}, "selection=4 finds the weights; one of the two"),
+        ({"of": [TREES], "selection": 4}, "selection=4 has nothing to select from one ranker"),
+        ({"of": [TREES, TREES], "selection": 4, "weights": [1, 2]}, "selection and weights exclude each other; give one"),
         ({"of": [TREES, TREES], "selection": -1}, "selection=-1"),
         ({"of": [TREES, TREES], "select_on": "ndgc_10"}, "did you mean"),
         ({"of": [TREES, TREES], "select_on": "pfound"}, "pfound"),
-        ({"of": [TREES], "weights": [1, 2]}, r"weights=\[1, 2\]; a number from 0 on for each of the 1"),
+        ({"of": [TREES], "weights": [1, 2]}, r"weights=\[1, 2\]; must be a number, 0 or more, for each of the 1"),
         ({"of": [TREES, TREES], "weights": [0, 0.0]}, "not all 0"),
         ({"of": [TREES, TREES], "weights": [1, -2]}, "weights="),
         ({"of": [TREES, TREES], "weights": [1, np.nan]}, "weights="),
@@ -118,7 +118,7 @@ def test_what_cannot_be_averaged_is_refused(given, said):
 def test_what_a_member_cannot_learn_from_is_told_before_training():
     queries = make_queries(20, seed=5)
     weighted = replace(queries, weights=np.ones(queries.n_queries))
-    with pytest.raises(ValueError, match="adarank does not obey weights of queries"):
+    with pytest.raises(ValueError, match="adarank does not support weights of queries"):
         ltr.Average([TREES, ltr.AdaRank()]).check(weighted)
     with pytest.raises(ValueError, match="cannot make two leaves"):
         ltr.Average([replace(TREES, min_docs_in_leaf=10_000)]).check(queries)
@@ -135,7 +135,7 @@ def test_a_column_with_gaps_has_no_scale():
     gaps = replace(queries, features=features)
     column = ltr.Column(feature=queries.names[1])
     with pytest.raises(
-        ValueError, match=rf"'{column.feature}' is missing for 2 of {queries.n_documents} documents.* no number to average"
+        ValueError, match=rf"'{column.feature}' is missing for 2 of {queries.n_documents} documents.* nothing to average"
     ):
         ltr.Average([TREES, column]).fit(gaps)
     with pytest.raises(ValueError, match="column: no feature 'z'"):
@@ -171,7 +171,7 @@ def test_weights_of_documents_reach_members_that_obey_them():
     model = ltr.Average(of=trees, copies=2)
     assert model.fit(weighted).digest != model.fit(queries).digest
     assert model.fit(weighted).members[0].digest == trees.fit(weighted).digest
-    with pytest.raises(ValueError, match=r"LeastSquares.fit: it does not obey weights of documents"):
+    with pytest.raises(ValueError, match=r"LeastSquares.fit: it does not support weights of documents"):
         ltr.Average(of=(trees, ltr.LeastSquares())).fit(weighted)
 
 
@@ -263,10 +263,7 @@ def test_selection_counts_what_helps_on_validation_queries(tmp_path):
         counts[int(np.argmax(values))] += 1
     assert found.counts.tolist() == counts
     assert sorted(counts) != [3, 3, 4], "and not all of them alike"
-    assert (
-        found.remarks[-1]
-        == f"selection: of 10 times that one counts, lambdamart {counts[0]}, lambdarank {counts[1]}, ranksvm {counts[2]}"
-    )
+    assert found.remarks[-1] == f"selection: weights lambdamart {counts[0]}/10, lambdarank {counts[1]}/10, ranksvm {counts[2]}/10"
     assert found.predict(valid.features) == pytest.approx(sum(w * s for w, s in zip(counts * 2, own, strict=True)) / 20, rel=1e-9)
     order = np.random.default_rng(0).permutation(valid.n_queries)
     assert (

@@ -34,7 +34,7 @@ def test_an_objective_may_be_a_measures_name(queries):
             assert kind(objective=given).objective == (ltr.Term("map"),)
         assert kind(objective="NDCG@10").trained_for == (ltr.Measure.of("ndcg_10"),)
         for wrong in (None, 3, [], [None]):
-            with pytest.raises(ValueError, match=r"objective: .* is no ltr.Term or measure; .* such as 'ndcg'"):
+            with pytest.raises(ValueError, match=r"objective: .* is not an ltr.Term or measure; .* such as 'ndcg'"):
                 kind(objective=wrong)
         with pytest.raises(ValueError, match="unknown measure 'mpa'; did you mean map"):
             kind(objective="mpa")
@@ -52,20 +52,18 @@ def test_misspelt_parameters_get_near_misses():
 def test_wrong_types_are_named_with_what_is_expected(queries, tmp_path):
     X, y = queries.features, queries.labels
     with pytest.raises(
-        ValueError, match=r"LambdaMART.fit: queries is a numpy ndarray \(.*, 4\); it takes ltr.Queries.* ltr.Estimator\(model\)"
+        ValueError, match=r"LambdaMART.fit: queries is a numpy ndarray \(.*, 4\); give ltr.Queries.* ltr.Estimator\(model\)"
     ):
         ltr.LambdaMART().fit(X, y)
-    with pytest.raises(ValueError, match=r"RankSVM.fit: valid is a Python tuple; it takes ltr.Queries"):
+    with pytest.raises(ValueError, match=r"RankSVM.fit: valid is a Python tuple; give ltr.Queries"):
         ltr.RankSVM().fit(queries, (X, y))
-    with pytest.raises(
-        ValueError, match=r"save: model is a ltr Estimator; it takes a fitted ranker; of an estimator, save its model_"
-    ):
+    with pytest.raises(ValueError, match=r"save: model is a ltr Estimator; give a fitted ranker; of an estimator, save its model_"):
         ltr.save(ltr.Estimator(ltr.LeastSquares()), tmp_path)
-    with pytest.raises(ValueError, match=r"save: model is a Python str; it takes a fitted ranker$"):
+    with pytest.raises(ValueError, match=r"save: model is a Python str; give a fitted ranker$"):
         ltr.save("model", tmp_path)
     model = ltr.LeastSquares().fit(queries)
     for given in ((model, queries), (model.surface(X), X)):
-        with pytest.raises(ValueError, match=r"certify: given .*; it takes model.surface\(queries.features\) and ltr.Queries"):
+        with pytest.raises(ValueError, match=r"certify: given .*; give model.surface\(queries.features\) and ltr.Queries"):
             ltr.certify(*given)
     for given, says in (
         (queries, r"features: a ltr Queries; expected numbers \[documents, 4\]; of ltr.Queries, give their features"),
@@ -115,11 +113,11 @@ def test_what_looks_at_a_model_on_queries_takes_these_two():
     model, estimator = ltr.LeastSquares().fit(queries), ltr.Estimator(ltr.LeastSquares())
     with pytest.raises(
         ValueError,
-        match=r"polish: given Estimator and Queries; it takes a fitted ranker and ltr\.Queries; of an estimator, its model_",
+        match=r"polish: given Estimator and Queries; give a fitted ranker and ltr\.Queries; of an estimator, its model_",
     ):
         with_features_of(estimator, queries, "polish")
     for ask in (ltr.polish, ltr.permutation_importance, lambda *given: ltr.why_above(*given, 0, 1)):
-        with pytest.raises(ValueError, match=r"given LeastSquares and ndarray; it takes a fitted ranker and ltr\.Queries$"):
+        with pytest.raises(ValueError, match=r"given LeastSquares and ndarray; give a fitted ranker and ltr\.Queries$"):
             ask(model, queries.features)
         with pytest.raises(ValueError, match="of an estimator, its model_"):
             ask(estimator, queries)

@@ -200,7 +200,8 @@ def test_a_log_that_cannot_tell_keeps_clicks_as_they_are(ranker):
     assert chosen.unbiased is None
     assert f"auto keeps {NAIVE}: the validation queries have no judgments, and the log does not say" in chosen.remarks[0]
     assert (
-        "(no clicked document was shown at two ranks: how often a rank is looked at cannot be estimated; give" in chosen.remarks[0]
+        "(no clicked document was shown at two ranks: examination probabilities (propensities) cannot be estimated; give"
+        in chosen.remarks[0]
     )
     assert chosen.digest == ranker.fit(fixed, other_pages(0.0)).digest
     few = replace(ranker, unbiased="auto").fit(pages(n_queries=30, per_query=3), other_pages(n_queries=2))
@@ -226,7 +227,7 @@ def test_a_net_that_goes_on_has_chosen_already():
     queries = pages(n_queries=30, per_query=3)
     net = ltr.LambdaRank(**{**NET, "epochs": 2})
     begun = net.fit(queries)
-    with pytest.raises(ValueError, match="auto begins anew"):
+    with pytest.raises(ValueError, match="auto starts again"):
         replace(net, unbiased="auto").fit(queries, other_pages(), start=begun.states[2])
     counting = replace(net, unbiased="auto", count_pairs=1).fit(queries, other_pages())
     assert "dla" not in counting.remarks[0]

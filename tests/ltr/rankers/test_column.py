@@ -37,7 +37,7 @@ def test_what_is_missing_ranks_last_and_is_counted():
         assert scores[0] == LAST == scores.min()
         assert np.argmax(scores) == (1 if descending else 2)
         assert np.flatnonzero(model.ranking_scores(features) == -np.inf).tolist() == [0]
-    assert model.remarks == (f"1 of {queries.n_documents} training documents have no f1 and are at no rank",)
+    assert model.remarks == (f"1 of {queries.n_documents} training documents have no f1 and are unranked (not retrieved)",)
 
 
 def test_what_a_column_is_not_is_said():

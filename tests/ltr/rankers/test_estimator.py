@@ -259,7 +259,9 @@ def test_threads_are_limited_while_it_works_and_change_nothing():
     assert np.array_equal(several.predict(X), one.predict(X))
     with pytest.raises(ValueError, match="n_jobs=0 is neither a number of threads nor -1 or None"):
         ltr.Estimator(TREES, n_jobs=0).fit(X, y, qid)
-    with pytest.raises(ValueError, match="verbose=1 is nothing that takes a line of text; print does"):
+    with pytest.raises(
+        ValueError, match="verbose=1: pass a function that accepts a line of text, such as print \\(not a number, as in LightGBM\\)"
+    ):
         ltr.Estimator(TREES, verbose=1).fit(X, y, qid)
 
 
@@ -333,7 +335,7 @@ def test_callbacks_hear_of_every_iteration_and_may_end_it():
     shorter = ltr.LambdaRank(epochs=4).fit(rows(60)[3], rows(20, seed=5)[3])
     assert net.model_.digest == shorter.digest
     for given in ({"eval_set": SETS}, {"init_model": net}):
-        with pytest.raises(ValueError, match=r"LambdaRank: (several eval_set|an init_model) cannot be given to it"):
+        with pytest.raises(ValueError, match=r"LambdaRank: does not support (several eval_set|an init_model)"):
             net.fit(X, y, qid, **given)
 
 
@@ -342,7 +344,7 @@ def test_searches_pass_weights_on_to_fit(routing):
     weights = np.random.default_rng(0).uniform(0.5, 2, len(y))
     folds = GroupKFold(2)
     asked = ltr.Estimator(TREES).set_score_request(sample_weight=False)
-    with pytest.raises(ValueError, match="score takes no weights"):
+    with pytest.raises(ValueError, match="score does not use weights; only False is accepted"):
         asked.set_score_request(sample_weight=True)
     found = GridSearchCV(asked, {"model__n_leaves": [4]}, cv=folds, refit=False)
     found.fit(X, y, qid=qid, groups=qid, sample_weight=weights)
@@ -392,15 +394,15 @@ def test_weights_are_of_documents_or_of_queries_by_their_number():
         == net.fit(replace(queries, weights=of_query)).digest
     )
     for model, weights, says in (
-        (net, of_document, r"LambdaRank.fit: it does not obey weights of documents"),
-        (ltr.LeastSquares(), of_query, "sample_weight: LeastSquares does not obey weights of queries"),
+        (net, of_document, r"LambdaRank.fit: it does not support weights of documents"),
+        (ltr.LeastSquares(), of_query, "sample_weight: LeastSquares does not support weights of queries"),
         (
             TREES,
             of_query[1:],
             rf"sample_weight: float64 of shape \({n - 1},\); expected a finite number, 0 or more, for each of {len(y)}",
         ),
         (TREES, -of_document, "expected a finite number, 0 or more"),
-        (TREES, of_query * 0, "weights: one number, 0 or from 1e-15 to 1e15, for each of the .* and not all 0"),
+        (TREES, of_query * 0, "weights: must be one number, 0 or from 1e-15 to 1e15, for each of the .* and not all 0"),
     ):
         with pytest.raises(ValueError, match=says):
             ltr.Estimator(model).fit(X, y, qid, sample_weight=weights)
@@ -422,7 +424,7 @@ def test_training_goes_on_from_a_model_and_the_first_trees_score():
         more.fit(X, y, qid, init_model=ltr.LeastSquares())
     with pytest.raises(ValueError, match="no first 8 trees; it has 7"):
         more.predict(X, n_trees=8)
-    with pytest.raises(ValueError, match="least_squares: its scores are no sum over trees"):
+    with pytest.raises(ValueError, match="least_squares: its scores are not a sum over trees"):
         ltr.Estimator(ltr.LeastSquares()).fit(X, y, qid).predict(X, n_trees=1)
 
 
@@ -470,7 +472,7 @@ X2, Y2 = np.ones((2, 3)), [1, 0]
         ((np.ones((0, 3)), [], []), r"X: shape \(0, 3\)"),
         ((pl.DataFrame({"title": ["a", "b"], "qid": [1, 1]}), Y2), "column 'title': .*features are numbers"),
         ((pl.DataFrame({"qid": [1, 1]}), Y2), "2 rows and 0 features"),
-        ((X2, [-1, 0], [1, 1]), "a label is a finite number, 0 or more"),
+        ((X2, [-1, 0], [1, 1]), "a label must be a finite number, 0 or more"),
     ],
 )
 def test_what_cannot_be_ranked_is_named(arguments, says):
@@ -481,8 +483,8 @@ def test_what_cannot_be_ranked_is_named(arguments, says):
 def test_what_is_no_ranker_measure_or_pair_is_named():
     X, y, qid, *_ = rows()
     for model, valid, says in (
-        (ltr.Estimator(ltr.LambdaMART), None, "Estimator: model=.*LambdaMART.* is no ranker, such as"),
-        (ltr.Estimator("lambdamart"), None, "model='lambdamart' is no ranker"),
+        (ltr.Estimator(ltr.LambdaMART), None, "Estimator: model=.*LambdaMART.* is not a ranker, such as"),
+        (ltr.Estimator("lambdamart"), None, "model='lambdamart' is not a ranker"),
         (ltr.Estimator(TREES, measure="ndgc"), None, "unknown measure 'ndgc'; did you mean ndcg"),
         (ltr.Estimator(TREES), [], r"valid: list is neither \(X, y\) nor"),
         (ltr.Estimator(TREES), X, r"valid: ndarray is neither \(X, y\) nor \(X, y, qid\)"),
@@ -501,7 +503,7 @@ def test_scoring_before_fitting_and_other_widths_are_refused():
     model = ltr.Estimator(TREES).fit(X, y, qid)
     with pytest.raises(ValueError, match="expected 4 features, as in fit"):
         model.predict(X[:, :3])
-    with pytest.raises(ValueError, match="fewer errors are better"):
+    with pytest.raises(ValueError, match="lower 'errors' is better, but this measure must be maximised"):
         model.set_params(measure="errors").score(X, y, qid)
 
 
@@ -511,7 +513,7 @@ def test_scoring_before_fitting_and_other_widths_are_refused():
         ({"eval_set": []}, r"eval_set: an empty list is neither \(X, y\) nor \(X, y, qid\)"),
         ({"eval_set": [SETS[0][0]]}, "eval_set: ndarray is neither"),
         ({"eval_set": [SETS[0]], "valid": SETS[0]}, "valid and eval_set: both are validation queries; give one"),
-        ({"eval_qid": [SETS[0][2]]}, "eval_qid: there is no eval_set whose queries it could say"),
+        ({"eval_qid": [SETS[0][2]]}, "eval_qid needs eval_set"),
         ({"eval_set": [SETS[0]], "eval_qid": SETS[0][2]}, "eval_qid: a list with one entry for each of the 1 sets"),
         ({"eval_set": [SETS[0][:2]]}, "say the query of each row by one of"),
         ({"eval_metric": ["map", "MAP"]}, "several different ones"),
@@ -526,9 +528,9 @@ def test_what_is_wrong_with_validation_sets_is_named(given, says):
 def test_what_only_trees_know_is_refused_by_others():
     X, y, qid, *_ = rows()
     for given, says in (
-        ({"callbacks": [print]}, "LeastSquares: callbacks cannot be given to it; LambdaMART takes them"),
-        ({"eval_set": SETS}, "LeastSquares: several eval_set cannot be given"),
-        ({"init_model": ltr.LeastSquares()}, "LeastSquares: an init_model cannot be given"),
+        ({"callbacks": [print]}, "LeastSquares: does not support callbacks; LambdaMART does"),
+        ({"eval_set": SETS}, "LeastSquares: does not support several eval_set"),
+        ({"init_model": ltr.LeastSquares()}, "LeastSquares: does not support an init_model"),
     ):
         with pytest.raises(ValueError, match=says):
             ltr.Estimator(ltr.LeastSquares()).fit(X, y, qid, **given)
@@ -612,7 +614,7 @@ def test_a_fit_that_is_refused_or_interrupted_leaves_what_there_was():
     estimator = ltr.Estimator(BY_SITE).fit(SITES, WORTH, OF_20)
     before = estimator.score(SITES, WORTH, OF_20)
     turned = SITES.assign(c=SITES["c"].cat.reorder_categories(list("fedcba")))
-    with pytest.raises(ValueError, match="a label is a finite number"):
+    with pytest.raises(ValueError, match="a label must be a finite number"):
         estimator.fit(turned, -WORTH, OF_20)
     with pytest.raises(ZeroDivisionError):
         estimator.fit(turned, WORTH, OF_20, callbacks=lambda now: 1 / 0)

@@ -18,9 +18,7 @@ from tests.ltr.rankers.test_chosen_way import NET, other_pages
 from tests.ltr.trees.test_shards import asking, parts_of
 
 IPW = Unbiased("ipw", least=0.15)
-COMES = (
-    "stop_on {} reads clicks on validation pages as they are: NDCG can count them over how often their ranks are looked at".format
-)
+COMES = "stop_on {} uses uncorrected clicks on validation pages; NDCG can correct them by examination probabilities".format
 FAIR = FairPages(IPW, Term(), LOOKS)
 WATCHING = {**SMALL, **FEWER, "stop_on": "ndcg_10"}
 

@@ -30,7 +30,7 @@ def test_what_holds_no_rows_or_no_numbers_is_told_as_the_estimator_tells_it():
     for text in (np.array([["1.5", "0", "1", "2"]], object), np.array([[10**400, 0, 1, 2]], object)):
         with pytest.raises(ValueError, match=r"expected numbers \[documents, 4\]"):
             model.predict(text)
-        with pytest.raises(ValueError, match=r"features: .* is no array of numbers"):
+        with pytest.raises(ValueError, match=r"features: .* is not an array of numbers"):
             ltr.Queries(text, [1], [0, 1])
     numbered = frame.to_pandas().set_axis(range(4), axis=1)
     assert np.array_equal(model.predict(numbered), model.predict(frame))

@@ -83,7 +83,7 @@ def test_what_none_of_its_systems_has_is_at_no_rank_whatever_is_added_up(form):
     if form != "reciprocal-rank":
         column = ltr.Column(f"{form} of b").fit(with_c)
         assert column.ranked(with_c.features).tolist() == [True, False, True, False]
-        assert column.remarks == ("2 of 4 training documents have no rank of b and are at no rank",)
+        assert column.remarks == ("2 of 4 training documents have no rank of b and are unranked (not retrieved)",)
 
 
 def test_equal_sums_of_reciprocal_ranks_tie():
@@ -165,7 +165,7 @@ def test_what_cannot_be_fused_is_named():
         ltr.Fusion(runs=("a", "c")).fit(two_lists())
     with pytest.raises(ValueError, match="weighted_fusion: it fuses two runs or more, and the data have 1"):
         ltr.WeightedFusion(runs=("a",)).fit(two_lists())
-    with pytest.raises(ValueError, match="fewer errors are better"):
+    with pytest.raises(ValueError, match="lower 'errors' is better, but this measure must be maximised"):
         ltr.WeightedFusion(measure="errors")
     with pytest.raises(ValueError, match="form='log' is out of range"):
         ltr.Fusion(form="log")

@@ -93,15 +93,15 @@ def test_numbers_of_numpy_become_pythons(tmp_path):
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: ltr.LambdaMART(gain="newtons"), "LambdaMART: gain='newtons' is out of range; it is one of newton, least_squares"),
-        (lambda: ltr.LambdaRank(update="all"), "LambdaRank: update='all' is out of range; it is one of query, full"),
-        (lambda: ltr.RankSVM(standardise="no"), "RankSVM: standardise='no' is out of range; it is one of False, True"),
+        (lambda: ltr.LambdaMART(gain="newtons"), "LambdaMART: gain='newtons' is out of range; choose from: newton, least_squares"),
+        (lambda: ltr.LambdaRank(update="all"), "LambdaRank: update='all' is out of range; choose from: query, full"),
+        (lambda: ltr.RankSVM(standardise="no"), "RankSVM: standardise='no' is out of range; choose from: False, True"),
         (lambda: ltr.LambdaRank(keep_epochs=(0,)), r"keep_epochs=\(0,\) is out of range; each is a whole number from 1"),
-        (lambda: ltr.LambdaMART(monotone={"f1": 2}), "is no mapping of feature names to 1"),
+        (lambda: ltr.LambdaMART(monotone={"f1": 2}), "is not a mapping of feature names to 1"),
         (lambda: ltr.RankSVM(stop_on="ndgc"), "unknown measure 'ndgc'; did you mean ndcg"),
-        (lambda: ltr.RankSVM(conventions={}), r"RankSVM: conventions=\{\} is no ltr.Conventions"),
-        (lambda: ltr.Conventions(threshold=np.inf), "conventions: threshold inf is no label, a number from 0 to 1,000"),
-        (lambda: ltr.Conventions(max_label=np.nan), "conventions: max_label nan is no label"),
+        (lambda: ltr.RankSVM(conventions={}), r"RankSVM: conventions=\{\} is not an ltr.Conventions"),
+        (lambda: ltr.Conventions(threshold=np.inf), "conventions: threshold inf must be a label: a number from 0 to 1,000"),
+        (lambda: ltr.Conventions(max_label=np.nan), "conventions: max_label nan must be a label"),
         (lambda: ltr.Schedule(0.1, "linear", np.nan), r"schedule eta nan is outside \[-700, 1e6\]"),
     ],
 )

@@ -79,14 +79,14 @@ def crafted(folder, change):
 )
 def test_trees_that_lead_out_of_their_arrays_or_in_circles_are_refused(tmp_path, name, values):
     crafted(tmp_path, lambda arrays: arrays | {name: np.array(values, np.int32)[: len(arrays[name])]})
-    with pytest.raises(ValueError, match="arrays that are no trees on 4 features"):
+    with pytest.raises(ValueError, match="arrays that are not trees on 4 features"):
         ltr.load(tmp_path)
 
 
 MISFITS = {
     "leaves from right to left": lambda arrays: {"left": arrays["right"], "right": arrays["left"]},
     "a leaf twice": lambda arrays: {"right": arrays["left"]},
-    "a threshold that is no number": lambda arrays: {"threshold": np.full_like(arrays["threshold"], np.nan)},
+    "a threshold that is not a number": lambda arrays: {"threshold": np.full_like(arrays["threshold"], np.nan)},
     "thresholds of 64 bits": lambda arrays: {"threshold": arrays["threshold"].astype(np.float64)},
     "children of 64 bits": lambda arrays: {"left": arrays["left"].astype(np.int64)},
     "two dimensions": lambda arrays: {"feature": arrays["feature"][:, None]},
@@ -100,7 +100,7 @@ MISFITS = {
 @pytest.mark.parametrize("change", MISFITS.values(), ids=MISFITS)
 def test_arrays_that_do_not_fit_together_are_refused(tmp_path, change):
     crafted(tmp_path, lambda arrays: arrays | change(arrays))
-    with pytest.raises(ValueError, match="arrays that are no trees on 4 features"):
+    with pytest.raises(ValueError, match="arrays that are not trees on 4 features"):
         ltr.load(tmp_path)
 
 
@@ -138,10 +138,10 @@ def test_fewer_features_than_the_arrays_are_for_are_refused(model, tmp_path):
     ltr.save(model.fit(queries), tmp_path)
     about = as_of_0_1_0(tmp_path)
     (tmp_path / "model.json").write_text(json.dumps(about | {"features": about["features"][:1]}))
-    with pytest.raises(ValueError, match=f"no {model.kind}|arrays that are no trees"):
+    with pytest.raises(ValueError, match=f"its content is not a {model.kind}|arrays that are not trees"):
         ltr.load(tmp_path)
     (tmp_path / "model.json").write_text(json.dumps(about | {"parameters": {}}))
-    with pytest.raises(ValueError, match=f"no {model.kind}"):
+    with pytest.raises(ValueError, match=f"its content is not a {model.kind}"):
         ltr.load(tmp_path)
 
 
@@ -200,7 +200,7 @@ def test_weights_that_are_no_numbers_are_refused(tmp_path, model, name, wrong):
     about["digest"] = digest_of(fitted.kind, {key: array for key, array in arrays.items() if "/" not in key})
     about["content"] = content_digest(about, arrays)
     (tmp_path / "model.json").write_text(json.dumps(about))
-    with pytest.raises(ValueError, match=r"finite|no trees"):
+    with pytest.raises(ValueError, match=r"finite|not trees"):
         ltr.load(tmp_path)
 
 

@@ -114,7 +114,7 @@ def test_what_is_no_category_of_fit_is_told_whatever_it_is():
     ):  # fmt: skip
         reading = Reading("qid", ("site",), {"site": known})
         column = pd.Series([known[0], unknown, None], dtype=object)
-        with pytest.warns(UserWarning, match="column 'site': 1 of 3 values are no category of fit"):
+        with pytest.warns(UserWarning, match="column 'site': 1 of 3 values are not categories of fit"):
             features, _ = reading.features(pd.DataFrame({"site": column}))
         assert features[:, 0].tolist()[:1] == [0]
         assert np.isnan(features[1:, 0]).all()
@@ -138,7 +138,7 @@ def test_whole_numbers_that_are_categories_are_themselves_also_without_the_estim
     assert len(np.unique(scores)) > 5
     assert np.array_equal(ltr.load(tmp_path / "m").predict(frame.assign(site=sites)), scores)
     with pytest.warns(
-        UserWarning, match=r"column 'site': 300 of 300 values are no category of fit, such as 11; they count as missing"
+        UserWarning, match=r"column 'site': 300 of 300 values are not categories of fit, such as 11; they count as missing"
     ):
         unknown = estimator.predict(frame.assign(site=11))
     assert np.array_equal(unknown, estimator.predict(frame.assign(site=np.nan)))
@@ -158,7 +158,7 @@ def test_what_training_goes_on_from_keeps_its_way_to_read_categories():
     empty = ltr.Estimator(trees).fit(frame.assign(site=pd.Categorical([None] * 300, categories=[])), y)
     text = more.fit(frame.assign(site=pd.Categorical(sites.astype(str))), y, init_model=empty)
     assert (empty.themselves_, text.themselves_) == ((), ())
-    with pytest.raises(ValueError, match="it learned categories of 'site' that are whole numbers up to 65,535, and -1 is none"):
+    with pytest.raises(ValueError, match="it learned categories of 'site' that are whole numbers up to 65,535, and -1 is not one"):
         more.fit(frame.assign(site=pd.Categorical(sites, categories=[10, 20, 30, -1])), y, init_model=first)
     del first.themselves_  # as in 0.1.0, whose trees know places
     old = ltr.Estimator(trees).fit(frame.assign(site=pd.Categorical(sites.astype(str))), y)
@@ -179,7 +179,7 @@ def test_which_categories_count_as_themselves():
 
 def test_categories_that_depend_on_the_rows_are_refused():
     frame = pl.DataFrame({"a": [1.0, 2.0], "site": pl.Series(["x", "y"], dtype=pl.Categorical)})
-    with pytest.raises(ValueError, match=r"column 'site': Categorical has categories of its rows alone.*polars\.Enum"):
+    with pytest.raises(ValueError, match=r"column 'site': Categorical numbers only the categories in its own rows.*polars\.Enum"):
         ltr.queries_from(frame, [0, 1], group=[2])
     known = frame.with_columns(pl.col("site").cast(pl.Enum(["w", "x", "y"])))
     assert ltr.queries_from(known, [0, 1], group=[2]).features[:, 1].tolist() == [1, 2]
@@ -247,7 +247,7 @@ def test_a_number_that_float32_does_not_reach_is_told_with_its_place(far, kind):
     beyond[3, 1] = far
     frame = framed(beyond.astype(float), qid, ("a", "b"))
     place = f"{far:g} at [3, 1]".replace("[", r"\[").replace("+", r"\+")
-    rule = r"; features are float32 numbers, up to 3\.4e38"
+    rule = r"; features must be float32 numbers, up to 3\.4e38"
     for whose, do in {
         "features": lambda: ltr.Queries(beyond, y, [0, 3, 6]),
         "X": lambda: ltr.queries_from(beyond, y, qid=qid),
@@ -312,7 +312,7 @@ def test_columns_of_arrow_are_read_as_pandas_own():
     words = pd.DataFrame({"c": pd.Categorical(list("abab"))})
     kind = pd.ArrowDtype(pyarrow.dictionary(pyarrow.int32(), pyarrow.string()))
     coded = words.assign(c=words["c"].astype(str).astype(kind))
-    with pytest.raises(ValueError, match="column 'c': Dictionary has categories of its rows alone"):
+    with pytest.raises(ValueError, match="column 'c': Dictionary numbers only the categories in its own rows"):
         ltr.queries_from(coded, [0, 1, 0, 1], [1, 1, 2, 2])
     trees = ltr.Estimator(ltr.LambdaMART(n_trees=2, min_docs_in_leaf=1, cat_smooth=0.0))
     digests = {trees.fit(frame, [0, 1, 0, 1], [1, 1, 2, 2]).model_.digest for frame in (words, coded)}
@@ -337,7 +337,7 @@ def test_ids_in_a_list_are_what_they_are():
         keys(pd.Series([pd.NA, "q"], dtype="string"))
     with pytest.raises(ValueError, match="qid: row 0 has a list; an id is a text or a number"):
         keys([["a"], ["b"]])
-    with pytest.raises(ValueError, match="is no text"):
+    with pytest.raises(ValueError, match="is not text"):
         keys(["a", "\ud800"])
     assert len(keys([1.0, float("inf"), Decimal("Infinity"), 2**70, 1e30])) == 4
     assert np.array_equal(keys([np.True_, np.float16(2.334)]), keys(np.array(["true", "2.333984375"], object)))

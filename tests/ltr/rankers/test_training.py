@@ -57,11 +57,12 @@ def test_callbacks_are_functions_of_the_progress():
 
     assert checked_callbacks(None) == checked_callbacks(()) == ()
     assert checked_callbacks(told) == checked_callbacks([told]) == (told,)
-    with pytest.raises(ValueError, match="callbacks: str of builtins is no function of the progress"):
+    with pytest.raises(ValueError, match="callbacks: str of builtins must be a function of the progress"):
         checked_callbacks("print")
     lightgbm = pytest.importorskip("lightgbm")
     with pytest.raises(
-        ValueError, match=r"of lightgbm is no function of the progress .*patience=50 stops early, and of an estimator"
+        ValueError,
+        match=r"of lightgbm must be a function of the progress .*for early stopping set patience=50 \(rankers\), for logging",
     ):
         checked_callbacks([lightgbm.early_stopping(50)])
 

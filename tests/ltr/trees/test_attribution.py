@@ -133,7 +133,7 @@ def test_the_same_numbers_as_lightgbm_on_the_same_tree():
 def test_importance_by_hand():
     assert importance(STUMPS, 3).tolist() == [2.0, 8.0, 0.0]
     assert importance(STUMPS, 3, "splits").tolist() == [1.0, 2.0, 0.0]
-    with pytest.raises(ValueError, match="importance by 'x'; known: gain, splits"):
+    with pytest.raises(ValueError, match="importance by 'x'; choose from: gain, splits"):
         importance(STUMPS, 3, "x")
 
 

@@ -34,7 +34,7 @@ def test_preferences_are_rows_of_the_queries_given():
 def test_other_bins_and_other_things_are_refused():
     queries = make_queries(20)
     with pytest.raises(
-        ValueError, match=r"max_bins=63, and the queries were binned with 255; take ltr.Binned\(queries, max_bins=63\)"
+        ValueError, match=r"max_bins=63, but the queries were binned with 255; use ltr.Binned\(queries, max_bins=63\)"
     ):
         replace(SMALL, max_bins=63).fit(ltr.Binned(queries))
     assert (
@@ -58,10 +58,10 @@ def test_bins_of_single_features():
     for feature, most in ((0, 3), (1, 1), (2, 254)):
         assert len(np.unique(fitted.trees.threshold[fitted.trees.feature == feature])) <= most
     assert fitted.digest != replace(SMALL, feature_share=1.0).fit(queries).digest
-    with pytest.raises(ValueError, match=r"max_bins_by_feature=\{.*\}, and the queries were binned with \{\}"):
+    with pytest.raises(ValueError, match=r"max_bins_by_feature=\{.*\}, but the queries were binned with \{\}"):
         model.fit(ltr.Binned(queries))
     for wrong in ({name: 1}, {name: 256}, {name: 2.5}, {1: 4}, [4], {name: True}):
-        with pytest.raises(ValueError, match="it takes a number of bins, 2 to 255, by feature name"):
+        with pytest.raises(ValueError, match="give a number of bins, 2 to 255, by feature name"):
             replace(SMALL, max_bins_by_feature=wrong)
     with pytest.raises(ValueError, match="no feature 'price'"):
         replace(SMALL, max_bins_by_feature={"price": 4}).fit(queries)

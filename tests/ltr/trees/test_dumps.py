@@ -80,9 +80,9 @@ def test_infinite_thresholds_are_json():
 def test_single_leaves_and_names():
     leaf = join([formats.read_lightgbm(formats.lightgbm_text(stump(0.5), ("a",))).trees])
     assert dumps.xgboost_dump(leaf, ("a",))[0]["children"][0] == {"nodeid": 1, "leaf": 1.0}
-    with pytest.raises(ValueError, match="XGBoost takes no feature names"):
+    with pytest.raises(ValueError, match="XGBoost does not support feature names"):
         dumps.xgboost_dump(leaf, ("a<b",))
-    with pytest.raises(ValueError, match="LightGBM takes no feature names"):
+    with pytest.raises(ValueError, match="LightGBM does not support feature names"):
         dumps.lightgbm_dump(leaf, ("a b",))
 
 

@@ -103,7 +103,7 @@ def test_rows_are_made_wider_some_at_a_time(monkeypatch):
 def test_codes_that_do_not_fit_are_no_trees(change):
     arrays = {**with_codes().arrays}
     assert Trees.restored(arrays, 2).codes.tolist() == [1, 3, 2]
-    with pytest.raises(ValueError, match="arrays that are no trees on 2 features"):
+    with pytest.raises(ValueError, match="arrays that are not trees on 2 features"):
         Trees.restored({**arrays, **change}, 2)
 
 

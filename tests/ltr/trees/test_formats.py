@@ -115,7 +115,7 @@ def sized(text):
     ("before", "after", "rule"),
     [
         ("version=v4", "version=v2", "version 'v2'"),
-        ("num_class=1", "num_class=3", "num_class=3; a ranker has one score"),
+        ("num_class=1", "num_class=3", "num_class=3; a ranker must have one score"),
         ("num_tree_per_iteration=1", "num_tree_per_iteration=3", "num_tree_per_iteration=3"),
         ("label_index", "average_output\nlabel_index", "a mean of its trees"),
         ("is_linear=0", "is_linear=1", "tree 0 has linear leaves"),
@@ -131,7 +131,7 @@ def sized(text):
         ("num_leaves=3", "num_leaves=4", "tree 0 has num_leaves=4, values of 3 leaves and 2 splits"),
         ("num_cat=0", "num_cat=1", "tree 0 has num_cat=1 and 0 categorical splits"),
         ("leaf_value=1 2 4\n", "", "tree 0 has no leaf_value"),
-        ("leaf_value=1 2 4", "leaf_value=1 2 4\nleaf_value=1 2 5", "tree 0, its line 11: 'leaf_value=1 2 5' is no entry of a tree, or there twice"),
+        ("leaf_value=1 2 4", "leaf_value=1 2 4\nleaf_value=1 2 5", "tree 0, its line 11: 'leaf_value=1 2 5' is not an entry of a tree, or occurs twice"),
         ("leaf_value=1 2 4", "\nleaf_value=1 2 4", "tree 0, its line 10: '' is no entry"),
         ("split_feature=0 1", "split_feature=0 1_0", "tree 0, split_feature: could not convert '1_0' to a number"),
         ("split_feature=0 1", "split_feature=0 99999999999", "could not convert '99999999999' to a whole number of 32 bits"),
@@ -184,17 +184,17 @@ TREE = "learner.gradient_booster.model.trees.0"
 @pytest.mark.parametrize(
     ("change", "rule"),
     [
-        (changed("learner", {}), "no XGBoost model: KeyError 'gradient_booster'"),
+        (changed("learner", {}), "not an XGBoost model: KeyError 'gradient_booster'"),
         (changed("learner.gradient_booster.name", "gblinear"), "booster 'gblinear'; read are gbtree and dart"),
         (changed("learner.objective.name", "binary:logistic"), "objective 'binary:logistic': its base score is no score"),
         (changed("learner.learner_model_param.num_class", "3"), "several classes or targets"),
         (changed("learner.learner_model_param.base_score", "[1E0,2E0]"), "several classes or targets"),
-        (changed("learner.feature_names", "abcd"), "feature_names is no list of text"),
-        (changed("learner.feature_names.1", 2), "feature_names is no list of text"),
-        (changed("learner.learner_model_param.base_score", "1_0"), "base_score '1_0' is no finite number"),
-        (changed("learner.learner_model_param.base_score", "1e99"), "base_score '1e99' is no finite number"),
+        (changed("learner.feature_names", "abcd"), "feature_names is not a list of text"),
+        (changed("learner.feature_names.1", 2), "feature_names is not a list of text"),
+        (changed("learner.learner_model_param.base_score", "1_0"), "base_score '1_0' is not a finite number"),
+        (changed("learner.learner_model_param.base_score", "1e99"), "base_score '1e99' is not a finite number"),
         (changed("learner.learner_model_param.num_feature", "9999999999"), "9999999999 features"),
-        (changed("learner.learner_model_param.num_feature", "-4"), "num_feature='-4' is no count"),
+        (changed("learner.learner_model_param.num_feature", "-4"), "num_feature='-4' is not a count"),
         (changed("learner.gradient_booster.model.tree_info.1", -1), "tree_info has 5 of 5 trees, and not all of group 0"),
         (changed("learner.gradient_booster.model.tree_info", [0]), "tree_info has 1 of 5 trees"),
         (changed("learner.gradient_booster.model.iteration_indptr.5", 4), "num_trees=5 and iteration_indptr, which rises from 0 to it"),
@@ -298,14 +298,16 @@ def test_solr_trees_say_features_by_name():
 def test_rules_for_missing_values_do_not_fit_everywhere():
     formats.check_complete(join([stump(0.5), stump(1.0)]), ("a",), "ranklib")
     for ruled in (stump(0.5, True), stump(np.inf)):
-        with pytest.raises(ValueError, match=r"ranklib knows no missing values, and tree 2 has a rule for those of 'a' \(1 of 2"):
+        with pytest.raises(
+            ValueError, match=r"ranklib does not support missing values, and tree 2 has a rule for those of 'a' \(1 of 2"
+        ):
             formats.check_complete(join([stump(0.5), ruled]), ("a",), "ranklib")
 
 
 def test_names_that_a_format_cannot_hold():
     with pytest.raises(ValueError, match=r"separates feature names by spaces; rename 'b c'"):
         formats.lightgbm_text(stump(0.5), ("a", "b c"))
-    with pytest.raises(ValueError, match=r"no feature names with \[, \] or <; rename 'b\[1\]'"):
+    with pytest.raises(ValueError, match=r"does not support feature names with \[, \] or <; rename 'b\[1\]'"):
         formats.xgboost_document(stump(0.5), ("a", "b[1]"))
 
 
@@ -351,7 +353,8 @@ def test_missing_values_that_go_with_categories_are_refused_for_lightgbm():
     trees = replace(stump(0, missing_left=True), n_codes=np.array([2], np.int32), codes=np.array([1, 3], np.float32))
     assert trees.scores(np.array([[1], [2], [np.nan]], np.float32)).tolist() == [1, 2, 1]
     with pytest.raises(
-        ValueError, match="a split by categories of 'f' sends missing values where these go, and LightGBM's never does"
+        ValueError,
+        match="a split by categories of 'f' sends missing values to the listed categories' side, which LightGBM cannot express",
     ):
         formats.lightgbm_text(trees, ("f",))
     there_and_back = formats.read_xgboost(formats.xgboost_document(trees, ("f",))).trees
@@ -416,5 +419,5 @@ def test_numbers_out_of_order_may_be_the_categories_of_an_ordered_column():
     names, infos = ("size", "site"), ("[0:2]", "1:0:2")
     found = formats._categories_of_pandas("\npandas_categorical:[[0, 1, 2]]\n", names, infos)
     assert found == {"site": ("0", "1", "2")}
-    with pytest.raises(ValueError, match=r"lists \[2, 0, 1\], and whether these are the categories of site is not known"):
+    with pytest.raises(ValueError, match=r"lists \[2, 0, 1\], and whether these are the categories of site is unknown"):
         formats._categories_of_pandas("\npandas_categorical:[[2, 0, 1]]\n", names, infos)

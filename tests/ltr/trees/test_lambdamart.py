@@ -118,7 +118,7 @@ def test_an_objective_without_curvature_is_told_what_to_take():
         return np.sign(queries.labels - scores), np.zeros(len(scores))
 
     queries = make_queries(20)
-    with pytest.raises(ValueError, match="second derivatives are all 0; take gain: least_squares and leaf: gradient with it"):
+    with pytest.raises(ValueError, match="second derivatives are all 0; set gain: least_squares and leaf: gradient"):
         ltr.LambdaMART(**SMALL, objective=signs, stop_on=None).fit(queries)
     fitted = ltr.LambdaMART(**SMALL, objective=signs, stop_on=None, gain="least_squares", leaf="gradient").fit(queries)
     assert fitted.trees.n_trees > 0
@@ -341,7 +341,7 @@ def test_weights_that_are_all_0_at_the_first_tree_are_refused():
     queries, rising = make_queries(20), ltr.Schedule(0.0, "linear", 0.03)
     for objective in ((Term("ndcg", weight=rising),), (Term("ndcg", weight=rising), Term("map", weight=rising))):
         model = ltr.LambdaMART(**SMALL, stop_on=None, objective=objective)
-        with pytest.raises(ValueError, match="objective: all weights are 0 at the first tree"):
+        with pytest.raises(ValueError, match="objective: all term weights are 0 for the first tree; at least one must be positive"):
             model.fit(queries)
         start = ltr.LambdaMART(**{**SMALL, "n_trees": 2}, stop_on=None).fit(queries)
         assert model.fit(queries, start=start).trees.n_trees == model.n_trees
@@ -407,9 +407,9 @@ def test_a_query_of_weight_two_is_a_query_seen_twice():
     weighted = model.fit(replace(train, weights=weights))
     assert weighted.predict(train.features) == pytest.approx(model.fit(twice).predict(train.features), abs=1e-6)
     assert weighted.digest == model.fit(shuffled(replace(train, weights=weights))).digest != model.fit(train).digest
-    with pytest.raises(ValueError, match="weights: one number from 1e-15 to 1e15"):
+    with pytest.raises(ValueError, match="weights: must be one number from 1e-15 to 1e15"):
         replace(train, weights=np.zeros(30))
-    with pytest.raises(ValueError, match="document_weights: one number, 0 or from 1e-15 to 1e15, for each of the"):
+    with pytest.raises(ValueError, match="document_weights: must be one number, 0 or from 1e-15 to 1e15, for each of the"):
         replace(train, document_weights=np.full(train.n_documents, 1e16))
     for weight in (1e-15, 1e15):
         every = replace(train, weights=np.full(30, weight), document_weights=np.full(train.n_documents, weight))
@@ -470,10 +470,10 @@ def test_a_weight_multiplies_a_documents_own_gradient_and_hessian():
 def test_rankers_without_a_use_for_weights_of_documents_refuse_them():
     train = make_queries(20, seed=8)
     weighted = replace(train, document_weights=np.ones(train.n_documents))
-    with pytest.raises(ValueError, match=r"LeastSquares.fit: it does not obey weights of documents; ltr.LambdaMART does"):
+    with pytest.raises(ValueError, match=r"LeastSquares.fit: it does not support weights of documents; ltr.LambdaMART does"):
         ltr.LeastSquares().fit(weighted)
     for wrong in (np.ones(3), np.zeros(train.n_documents), -np.ones(train.n_documents)):
-        with pytest.raises(ValueError, match="document_weights: one number, 0 or from 1e-15 to 1e15"):
+        with pytest.raises(ValueError, match="document_weights: must be one number, 0 or from 1e-15 to 1e15"):
             ltr.LambdaMART(n_trees=1).fit(replace(train, document_weights=wrong))
     rest = replace(train, document_weights=np.arange(train.n_documents) >= train.offsets[1])
     assert not select(rest, [0]).document_weights.any(), "a query without any weight is one among others"
@@ -612,7 +612,7 @@ def test_groups_are_those_of_xgboost():
 def test_groups_that_are_none_are_named(tmp_path):
     train = make_queries(30)
     for groups in ("f1", ["f1", "f2"], [[]], [[1, 2]]):
-        with pytest.raises(ValueError, match=r"interactions=.*; it takes groups of feature names, such as"):
+        with pytest.raises(ValueError, match=r"interactions=.*; give groups of feature names, such as"):
             ltr.LambdaMART(interactions=groups)
     with pytest.raises(ValueError, match="no feature 'f9' in this data set"):
         ltr.LambdaMART(**SMALL, interactions=[["f1", "f9"]]).fit(train)
@@ -709,7 +709,7 @@ def test_a_training_by_categories_goes_on_is_refitted_and_is_kept(tmp_path):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"categorical": "site"}, "categorical='site'; it takes names of features, each once"),
+        ({"categorical": "site"}, "categorical='site'; give names of features, each once"),
         ({"categorical": ["site", "site"]}, "names of features, each once"),
         ({"categorical": ["site"], "monotone": {"site": 1}}, "'site' is categorical, and categories have no order"),
         ({"categorical": ["site"], "base": "site"}, "'site' is categorical, and categories have no order"),
@@ -727,7 +727,7 @@ def test_data_that_cannot_be_split_by_categories_are_refused():
         ltr.LambdaMART(categorical=["shop"]).fit(queries)
     with pytest.raises(ValueError, match=r"feature 1 is categorical and has the value -?\d"):
         ltr.LambdaMART(categorical=["number"]).fit(queries)
-    with pytest.raises(ValueError, match=r"categorical=\['site'\], and the queries were binned with \[\]"):
+    with pytest.raises(ValueError, match=r"categorical=\['site'\], but the queries were binned with \[\]"):
         ltr.LambdaMART(categorical=["site"]).fit(ltr.Binned(queries))
     sparse = Queries(csr_array(queries.features), queries.labels, queries.offsets, names=queries.names)
     with pytest.raises(ValueError, match="categorical features are not yet read from sparse ones"):

@@ -126,5 +126,5 @@ def test_what_was_grown_after_the_best_tree_goes_where_fewer_are_taken():
 
 def test_a_base_is_one_of_the_features():
     fitted = ltr.LambdaMART(**SMALL, base="f2").fit(make_queries(40, seed=3))
-    with pytest.raises(ValueError, match="the base 'f9' is no feature of it"):
+    with pytest.raises(ValueError, match="the base 'f9' is not one of its features"):
         type(fitted).restored({**fitted.parameters, "base": "f9"}, fitted.arrays, fitted.names)

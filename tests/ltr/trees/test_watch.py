@@ -116,9 +116,9 @@ def test_callbacks_are_told_and_may_end_the_training():
 
 def test_what_cannot_stop_a_training_is_named():
     for stop_on, says in (
-        ([], r"stop_on=\[\]; it takes a measure or several different ones"),
+        ([], r"stop_on=\[\]; give a measure, several different ones, or None"),
         (["map", "MAP"], "several different ones"),
-        (["ndcg", "errors"], "fewer errors are better"),
+        (["ndcg", "errors"], "lower 'errors' is better, but this measure must be maximised"),
         (3, "measure 3: a measure is named in text"),
     ):
         with pytest.raises(ValueError, match=says):

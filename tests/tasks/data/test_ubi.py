@@ -127,7 +127,7 @@ def test_clicks_are_counted_as_those_of_any_log(log):
         (event("click", "1", "a", 0, float("nan")), "timestamp NaN: a time must be"),
         (event("click", "1", "a", 0, float("inf")), "timestamp Infinity: a time must be"),
         (event("click", "1", "a", -1, 1), "position.ordinal -1: a rank must be a whole number, 0 or more"),
-        (event("click", "1", "a", "first", 1), 'position.ordinal "first": a place is'),
+        (event("click", "1", "a", "first", 1), 'position.ordinal "first": a rank must be'),
         (event("click", "1", "a", 2**63, 1), "position.ordinal 9223372036854775808: a rank must be"),
         (
             {"query_id": "9", "user_query": "tv", "query_response_hit_ids": "a,b"},

@@ -52,7 +52,7 @@ def test_it_is_told_and_shown():
 def test_it_needs_a_single_ranking():
     with pytest.raises(ConfigError, match="best_single: no ranker is a single ranking"):
         parse({"data": {"files": "a"}, "best_single": {}})
-    with pytest.raises(ConfigError, match="fewer errors are better"):
+    with pytest.raises(ConfigError, match="lower 'errors' is better, but this measure must be maximised"):
         parse({"data": {"files": "a"}, "rankers": {"a": {"kind": "column", "feature": "f1"}}, "best_single": {"measure": "errors"}})
 
 
