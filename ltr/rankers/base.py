@@ -525,7 +525,7 @@ def check_data(ranker: Ranker, queries: Queries, valid: Queries | None) -> None:
             )
     if queries.document_weights is not None and not queries.document_weights.any():
         raise ValueError(
-            f"{type(ranker).__name__}.fit: document_weights: one number, 0 or {WEIGHTS}, for each of the {queries.n_documents} documents, and not all 0"
+            f"{type(ranker).__name__}.fit: document_weights: must be one number, 0 or {WEIGHTS}, for each of the {queries.n_documents} documents, and not all 0"
         )
     if queries.document_weights is not None and not ranker.document_weights:
         raise ValueError(f"{type(ranker).__name__}.fit: it does not support weights of documents; ltr.LambdaMART does")

@@ -94,5 +94,5 @@ def test_optimality_says_what_evaluate_says_of_files_and_rules(workplace, capsys
         assert main([*command, "--model", "m", "--data", "d.csv"]) == 0
         said.append([line for line in capsys.readouterr().err.splitlines() if line.startswith(("1 query", "the model"))])
     assert said[0] == said[1]
-    assert said[0][0] == "1 query in several places of a file; each were brought together"
+    assert said[0][0] == "1 query in several places of a file; the documents of each were brought together"
     assert said[0][1].startswith("the model was trained with gain linear and is measured with gain exp2;")

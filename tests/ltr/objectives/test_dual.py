@@ -196,13 +196,13 @@ def test_states_and_biases_that_do_not_go_together():
 @pytest.mark.parametrize(
     ("given", "rule"),
     [
-        ({"objective": "map"}, "not for map; set the objective to ndcg"),
-        ({"objective": Term(cost="logistic_near")}, "knows no cost"),
+        ({"objective": "map"}, "not one for map; set the objective to ndcg"),
+        ({"objective": Term(cost="logistic_near")}, "has its own loss; remove cost, construction and pairs"),
         ({"objective": ("ndcg", "map")}, "the objective has 2"),
         ({"normalise": "query"}, "dla weighs pages"),
         ({"count_pairs": 3}, "dla does not learn from pairs"),
         ({"unbiased": Unbiased("ipw", estimate="regression_em")}, "grows trees .*give propensities, or use dla"),
-        ({"unbiased": Unbiased("pairwise"), "normalise": "term"}, "take none"),
+        ({"unbiased": Unbiased("pairwise"), "normalise": "term"}, "set normalise: none"),
     ],
 )  # fmt: skip
 def test_nets_that_cannot_be_debiased(given, rule):

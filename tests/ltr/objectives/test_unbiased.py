@@ -224,11 +224,11 @@ def test_preferences_are_refused():
 @pytest.mark.parametrize(
     ("given", "rule"),
     [
-        ({"unbiased": "cascade"}, "one of ipw, pairwise, additive, dla, auto"),
+        ({"unbiased": "cascade"}, "choose from: ipw, pairwise, additive, dla, auto"),
         ({"unbiased": "dla"}, "dla learns together with a net"),
-        ({"unbiased": 3}, "no ltr.Unbiased"),
+        ({"unbiased": 3}, "not an ltr.Unbiased"),
         ({"unbiased": "pairwise", "objective": ("ndcg", "map")}, "the objective has 2"),
-        ({"unbiased": "pairwise", "normalise": "query"}, "take none"),
+        ({"unbiased": "pairwise", "normalise": "query"}, "set normalise: none"),
         ({"unbiased": "pairwise", "objective": Term(construction="ranknet")}, "ranknet with logistic"),
         ({"unbiased": "ipw", "objective": "map"}, "which map does not have"),
         ({"unbiased": "additive", "loss": "two_class"}, "two_class"),

@@ -69,7 +69,7 @@ def test_what_attracts_foretells_clicks_and_draws_them():
     drawn = paired_t(found.clicks(attracts), found.clicks(noise))
     said = f"additive {likely.difference:+.4f} ±{likely.standard_error:.4f} (p = "
     assert "(360 validation pages of 60 queries)" in chosen.sentence
-    assert f"beside {NAIVE}: {said}" in chosen.sentence
+    assert f"compared with {NAIVE}: {said}" in chosen.sentence
     assert f") and {drawn.difference:+.4f} ±{drawn.standard_error:.4f}; pairwise" in chosen.sentence
     worse = found.verdict({NAIVE: attracts, "additive": noise})
     assert worse.kept == NAIVE

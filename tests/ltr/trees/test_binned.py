@@ -40,7 +40,7 @@ def test_other_bins_and_other_things_are_refused():
     assert (
         replace(SMALL, max_bins=63).fit(ltr.Binned(queries, max_bins=63)).digest == replace(SMALL, max_bins=63).fit(queries).digest
     )
-    with pytest.raises(ValueError, match=r"Binned: queries is a ndarray; it takes ltr\.Queries"):
+    with pytest.raises(ValueError, match=r"Binned: queries is a ndarray; give ltr\.Queries"):
         ltr.Binned(queries.features)
     with pytest.raises(ValueError, match="max_bins 1 is outside 2–255"):
         ltr.Binned(queries, max_bins=1)

@@ -132,7 +132,7 @@ def sized(text):
         ("num_cat=0", "num_cat=1", "tree 0 has num_cat=1 and 0 categorical splits"),
         ("leaf_value=1 2 4\n", "", "tree 0 has no leaf_value"),
         ("leaf_value=1 2 4", "leaf_value=1 2 4\nleaf_value=1 2 5", "tree 0, its line 11: 'leaf_value=1 2 5' is not an entry of a tree, or occurs twice"),
-        ("leaf_value=1 2 4", "\nleaf_value=1 2 4", "tree 0, its line 10: '' is no entry"),
+        ("leaf_value=1 2 4", "\nleaf_value=1 2 4", "tree 0, its line 10: '' is not an entry"),
         ("split_feature=0 1", "split_feature=0 1_0", "tree 0, split_feature: could not convert '1_0' to a number"),
         ("split_feature=0 1", "split_feature=0 99999999999", "could not convert '99999999999' to a whole number of 32 bits"),
         ("decision_type=0 10", "decision_type=0 26", "tree 0, split 1 has an unknown decision_type"),
@@ -186,7 +186,7 @@ TREE = "learner.gradient_booster.model.trees.0"
     [
         (changed("learner", {}), "not an XGBoost model: KeyError 'gradient_booster'"),
         (changed("learner.gradient_booster.name", "gblinear"), "booster 'gblinear'; read are gbtree and dart"),
-        (changed("learner.objective.name", "binary:logistic"), "objective 'binary:logistic': its base score is no score"),
+        (changed("learner.objective.name", "binary:logistic"), "objective 'binary:logistic': its base score is not a score"),
         (changed("learner.learner_model_param.num_class", "3"), "several classes or targets"),
         (changed("learner.learner_model_param.base_score", "[1E0,2E0]"), "several classes or targets"),
         (changed("learner.feature_names", "abcd"), "feature_names is not a list of text"),
@@ -202,8 +202,8 @@ TREE = "learner.gradient_booster.model.trees.0"
         (changed(f"{TREE}.right_children.0", 3), "tree 0, node 0: the right child is not the node after the left one"),
         (changed(f"{TREE}.parents.1", 50331652), "tree 0, node 1: its parent is 50331652 by parents, and 0 by the children"),
         (changed(f"{TREE}.parents.0", 1 << 30), "tree 0, node 0: its parent is 1073741824 by parents, and 2147483647 by the children"),
-        (changed(f"{TREE}.split_indices.0", 1.5), "tree 0, split_indices is no list of whole numbers"),
-        (changed(f"{TREE}.split_conditions", [[0.5]]), "tree 0, split_conditions is no list of numbers"),
+        (changed(f"{TREE}.split_indices.0", 1.5), "tree 0, split_indices is not a list of whole numbers"),
+        (changed(f"{TREE}.split_conditions", [[0.5]]), "tree 0, split_conditions is not a list of numbers"),
         (changed(f"{TREE}.default_left.0", -1), "default_left that is not 0 or 1"),
         (changed(f"{TREE}.tree_param.num_nodes", "1"), "tree 0 has another num_nodes than nodes"),
         (changed("learner.feature_names", ["a"]), "1 names of 4 features"),
@@ -392,7 +392,7 @@ def test_all_values_go_to_one_side_of_an_infinite_threshold_where_none_are_missi
         ([{"values": []}, {"values": [97, 98], "offsets": [0, 2, 1, 2]}], "cats, offsets of 'b' do not rise from 0 to 2"),
         ([{"values": []}, {"values": [97, 98], "offsets": [1, 2]}], "cats, offsets of 'b' do not rise from 0 to 2"),
         ([{"values": []}, {"values": [97, 98], "offsets": [0, 1]}], "cats, offsets of 'b' do not rise from 0 to 2"),
-        ([{"values": [[1]]}, {"values": []}], r"\[1\] is no category"),
+        ([{"values": [[1]]}, {"values": []}], r"\[1\] is not a category"),
     ],
 )
 def test_categories_of_xgboost_that_contradict_themselves_are_refused(entries, rule):

@@ -29,7 +29,7 @@ def test_linear_weights_of_a_file(workplace):
         assert find_model("w").names == ("f2", "f3")
     for text, rule in (
         ("f9,1", "do not have: f9"),
-        ("f1", "line 1: 'f1' is no weight"),
+        ("f1", "line 1: 'f1' is not a weight"),
         ("1:nan", "the weight of 'f1' is nan, which is not finite"),
     ):
         (workplace / "w").write_text(text)

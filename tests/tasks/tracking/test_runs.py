@@ -21,9 +21,11 @@ def test_several_and_unfinished(workplace):
     with pytest.raises(DataError, match=r"[0-9]+ run ids start with"):
         find_run(first)
     assert find_run(runs[0]).id == runs[0]
-    with pytest.raises(DataError, match=f"x: no folder .* id begins so; the latest run x is {runs[-1][:8]}$"):
+    with pytest.raises(
+        DataError, match=f"x: not a model folder, and no run id starts with 'x'; the latest run x is {runs[-1][:8]}$"
+    ):
         find_run("x")
-    with pytest.raises(DataError, match=f"y: no folder .* id begins so; the latest is {runs[-1][:8]}$"):
+    with pytest.raises(DataError, match=f"y: not a model folder, and no run id starts with 'x'; the latest is {runs[-1][:8]}$"):
         find_run("y")
     with pytest.raises(DataError, match="has no finished ranker 'x'; it has: none"):
         find_values(f"{runs[0]}:x")
@@ -73,7 +75,7 @@ def test_a_tag_that_was_edited_is_named(workplace):
     tracker = Tracker("x", "key")
     for edited in ("{oops", '{"trees": 5}', '{"trees": {"a": 1}}', '{"trees": []}', '["trees"]', "7"):
         tracker.client.set_tag(tracker.run_id, CHOSEN, edited)
-        said = f"^run {tracker.run_id[:8]}: its tag lambdaflow.chosen was changed and does not say what was chosen; run the same"
+        said = f"^run {tracker.run_id[:8]}: its tag lambdaflow.chosen was changed and no longer names what was chosen; run the same"
         with pytest.raises(DataError, match=said):
             find_values(f"{tracker.run_id}:trees")
     with pytest.raises(DataError, match="not a model folder, and no run id starts with"):
