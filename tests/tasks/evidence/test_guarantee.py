@@ -192,7 +192,7 @@ def test_what_a_promise_came_to():
     assert "neither confirmed nor broken: the test queries do not decide it (" in told
     assert told.endswith(": open, neither better nor worse is shown.")
     page = Guarantees((GUARANTEE,)).section()
-    assert all(f"<b>{word}</b>" in page for word in ("Promised", "Shown", "broken"))
+    assert all(f"<b>{word}</b>" in page for word in ("Promised", "Confirmed", "broken"))
     assert "not promised: no cell was shown" in replace(GUARANTEE, promises=(no,)).text()
     broken = replace(GUARANTEE, outcome=replace(GUARANTEE.outcome, held="no"))
     assert "broken on the test queries" in broken.text()

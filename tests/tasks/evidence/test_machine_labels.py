@@ -128,7 +128,7 @@ def test_people_who_judged_what_a_run_has_high_are_no_random_sample(folder):
             ["--measure", "p@5:people"],
             "measure 'p@5:people': correct compares people's labels with the machine's, and no measure has a source here: p@5",
         ),
-        (["--level", "95"], "correct: --level 95; must be between 0 and 1, such as 0.95"),
+        (["--level", "95"], "correct: --level 95: must be between 0 and 1, such as 0.95"),
     ],
 )
 def test_what_has_no_say_is_refused(folder, capsys, asked, said):

@@ -108,7 +108,7 @@ def test_documents_at_no_rank_are_in_no_pair():
     (name,) = names_of(queries)
     pair = pair_of(model, queries, name)
     assert (pair.above.name, pair.below.name) == ("a", "c")
-    with pytest.raises(DataError, match=f"query {name}: b is at no rank"):
+    with pytest.raises(DataError, match=f"query {name}: b is unranked \\(not retrieved\\)"):
         pair_of(model, queries, name, "a", "b")
 
 

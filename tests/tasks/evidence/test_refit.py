@@ -286,7 +286,8 @@ def test_what_a_search_did_not_choose_is_not_refitted_in_its_name(monkeypatch):
     Refit(of="1234abcd")._require_choice(run, ["trees"])
     monkeypatch.setattr("tasks.tracking.runs.chosen_cells", lambda run: {"trees": other})
     with pytest.raises(
-        DataError, match=r"refit: trees has learning_rate 0\.1 now, and run 1234abcd chose 0\.2: its search had a time"
+        DataError,
+        match=r"refit: trees: run 1234abcd chose learning_rate 0\.2, but 0\.1 is chosen now: its search had a time budget",
     ):
         Refit(of="1234abcd")._require_choice(run, ["trees"])
     for by_code in (SimpleNamespace(budget=None, searched=["trees"]), SimpleNamespace(budget=6.0, searched=[])):

@@ -214,7 +214,7 @@ def test_changed_queries_of_finished_runs(tmp_path):
 def test_segments_in_the_page():
     text = SEGMENTS.section()
     for part in (
-        "NDCG@3 against judged: of 1 test by segment 1 differs at 95 %: graded on language &lt;de&gt; -0.1000.",
+        "NDCG@3 against judged: 1 of 1 segment test is significant at 95 % (Holm): graded on language &lt;de&gt; -0.1000.",
         "<td>&lt;de&gt;</td><td>12 <small>(11 defined)</small></td><td>graded</td>",
         '<td class="worse">-0.1000</td>',
         "graded against judged, NDCG@3: 0 queries helped, 1 harmed, 13 the same.",
@@ -231,7 +231,10 @@ def test_many_segments_are_cut_and_many_findings_counted():
     assert "4 more in segments.csv" in text
     assert text.count('class="worse"') == 30
     assert many.text().endswith("graded on language 4 -0.1000, 29 more.")
-    assert replace(SEGMENTS, segments=(NOBODY,)).text() == "NDCG@3 against judged: of 0 tests by segment 0 differ at 95 %."
+    assert (
+        replace(SEGMENTS, segments=(NOBODY,)).text()
+        == "NDCG@3 against judged: none of 0 segment tests is significant at 95 % (Holm)."
+    )
     assert CHANGES.text().endswith("0 queries helped, 1 harmed, 13 the same.")
 
 

@@ -25,7 +25,7 @@ def test_several_and_unfinished(workplace):
         DataError, match=f"x: not a model folder, and no run id starts with 'x'; the latest run x is {runs[-1][:8]}$"
     ):
         find_run("x")
-    with pytest.raises(DataError, match=f"y: not a model folder, and no run id starts with 'x'; the latest is {runs[-1][:8]}$"):
+    with pytest.raises(DataError, match=f"y: not a model folder, and no run id starts with 'y'; the latest is {runs[-1][:8]}$"):
         find_run("y")
     with pytest.raises(DataError, match="has no finished ranker 'x'; it has: none"):
         find_values(f"{runs[0]}:x")
