@@ -126,7 +126,7 @@ def _training(commands: Any) -> None:
         "--with",
         dest="way",
         metavar="RANKER",
-        help="ranker whose ranking is written (default: the best fusion on validation queries)",
+        help="ranker whose ranking is written (default: the best fusion on queries that its folds' models have not seen)",
     )
     fuse.add_argument(
         "--measure", default="ndcg_10", metavar="MEASURE", help="measure to fuse for and to compare by (default: ndcg_10)"

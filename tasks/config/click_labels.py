@@ -121,6 +121,11 @@ class ClickLog(ClickLabel):
         return self
 
     @property
+    def pooled(self) -> tuple[str, ...]:
+        """Names of the labels that pool the clicks of similar queries."""
+        return tuple(name for name, label in self.labels.items() if label.queries == "similar")
+
+    @property
     def labels(self) -> dict[str, ClickLabel]:
         """Every label of the log by its source's name."""
         return {"click": self, **self.more}

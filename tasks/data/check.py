@@ -172,7 +172,10 @@ def _look_at_features(queries: Queries, say: Say) -> None:
     if constant.any():
         say("note", f"{number_of(int(constant.sum()), 'constant feature')}: {_names(queries, constant)}")
     for source, which in leaking_features(queries).items():
-        say("warning", f"features that (nearly) equal the {source}: {_names(queries, which)}; a run drops them (data.drop_telling)")
+        say(
+            "warning",
+            f"features that (nearly) equal the {source}: {_names(queries, which)}; a run drops what does so on the training queries, unless data.drop_telling is false",
+        )
 
 
 def _look_at_duplicates(queries: Queries, say: Say) -> None:

@@ -1,6 +1,7 @@
 """Session logs → click labels of judged documents (Svore 2011 section 6): clicks over impressions, of equal or of similar queries."""
 
 import math
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -44,16 +45,48 @@ def attach_all(queries: Queries, log: ClickLog, label: str = "the data") -> tupl
         DataError: for whatever is wrong with the log, and where it has nothing of the data.
     """
     judged = judged_pairs(queries, label)
-    tables, notes = click_tables(log, judged["query"].unique())
+    tables, notes = click_tables(log, judged.select("query").unique().with_columns(part=0))
     for name, table in tables.items():
         queries, facts = attach(queries, table, name, label)
         notes.append(f"label {name!r}: {facts}")
     return queries, notes
 
 
-def click_tables(log: ClickLog, judged: pl.Series | None = None) -> tuple[dict[str, pl.DataFrame], list[str]]:
+def attach_apart(parts: Sequence[Queries], log: ClickLog) -> tuple[list[Queries], list[str]]:
+    """Training, validation and test queries with the labels that pool the clicks of similar queries made again: each session counts in one
+    part only. Otherwise a model would learn from clicks that it is measured by.
+
+    A query that is in no part counts in the first one that has a query similar to it.
+
+    Returns:
+        The data sets, and a sentence about each label of which that made a difference.
+
+    Raises:
+        DataError: as `click_tables`.
+    """
+    names = log.pooled
+    judged = [judged_pairs(queries, "the data").select("query").unique().with_columns(part=k) for k, queries in enumerate(parts)]
+    tables, notes = click_tables(log, pl.concat(judged).unique("query", keep="first", maintain_order=True), names)
+    found = list(parts)
+    for name, table in tables.items():
+        rates = table.select("query", "document", "rate")
+        for k, queries in enumerate(found):
+            joined = judged_pairs(queries, "the data").join(rates, on=["query", "document"], how="left", maintain_order="left")
+            values = joined["rate"].fill_null(float("nan")).to_numpy().copy()
+            found[k] = replace(queries, sources={**queries.sources, name: values})
+    return found, [note for note in notes if "different parts" in note]
+
+
+def click_tables(
+    log: ClickLog, judged: pl.DataFrame | None = None, names: Collection[str] | None = None
+) -> tuple[dict[str, pl.DataFrame], list[str]]:
     """For each label of a log one row a pair of (normalised) query and document: ``query``, ``document``, ``impressions``,
-    ``clicks`` and their ratio ``rate``; and sentences about what was estimated. `judged`: the queries whose similar ones matter.
+    ``clicks`` and their ratio ``rate``; and sentences about what was estimated.
+
+    Args:
+        judged: ``query`` and ``part``, the queries whose similar ones matter, once each; clicks are pooled within a part. None: all
+            queries of the log, which are one part.
+        names: the labels that are wanted; None: all.
 
     Raises:
         DataError: for a missing file or column, a click that is not a whole number or several with commas, a rank below 1.
@@ -63,20 +96,29 @@ def click_tables(log: ClickLog, judged: pl.Series | None = None) -> tuple[dict[s
     shown = shown_results(log, frame, page)
     if not shown.height:
         raise DataError(f"{log.log}: no row of it has a query and a document")
-    counted = {label.clicks for label in log.labels.values() if label.debias}
+    labels = {name: label for name, label in log.labels.items() if names is None or name in names}
+    counted = {label.clicks for label in labels.values() if label.debias}
     looks = {clicks: _looks(log, shown, clicks) for clicks in CLICKS if clicks in counted}
     notes += [note for theta in looks.values() for note in theta.notes]
     of_pairs = _summed(shown.with_columns(base=pl.col("impressions")))
-    tables, told = model_tables(log)
-    notes += told
-    for name, label in log.labels.items():
+    tables: dict[str, pl.DataFrame] = {}
+    if any(label.model for label in labels.values()):
+        tables, told = model_tables(log)
+        notes += told
+    for name, label in labels.items():
         if label.model:
             continue
         counts = _summed(looks[label.clicks].counted(shown)) if label.debias else of_pairs
         own = counts
         if label.queries == "similar":
-            pairs, found = _similar(log, frame, counts, label, judged)
+            everyone = counts.select("query").unique().with_columns(part=0) if judged is None else judged
+            pairs, found, apart = _similar(log, frame, counts, label, everyone)
             notes.append(f"label {name!r}: {number_of(found, 'pair')} of similar queries")
+            if apart:
+                notes.append(
+                    f"label {name!r}: {number_of(apart, 'pair')} of similar queries in different parts (training, validation, test): their clicks "
+                    "are not pooled"
+                )
             own = _summed(pairs.join(counts, left_on="other", right_on="query"), "other")
         clicked, base = pl.col(label.clicks), pl.col("base")
         mean = int(counts[label.clicks].sum()) / math.fsum(counts["base"])
@@ -148,10 +190,11 @@ def _looks(log: ClickLog, shown: pl.DataFrame, clicks: str) -> _Looks:
 
 
 def _similar(
-    log: ClickLog, frame: pl.LazyFrame, counts: pl.DataFrame, label: ClickLabel, judged: pl.Series | None
-) -> tuple[pl.DataFrame, int]:
-    """Pairs ``query``, ``other`` of similar queries, each with itself; and how many are not themselves."""
-    known = judged if judged is not None else counts["query"].unique()
+    log: ClickLog, frame: pl.LazyFrame, counts: pl.DataFrame, label: ClickLabel, judged: pl.DataFrame
+) -> tuple[pl.DataFrame, int, int]:
+    """Pairs ``query``, ``other`` of similar queries of one part, each with itself; how many are not themselves; and how many more there
+    are of queries in different parts."""
+    known = judged["query"]
     if label.by == "clicks":
         pairs = similar_clicks(counts.select("query", "document", clicks=pl.col("all")), known, label.similarity)
     else:
@@ -159,9 +202,12 @@ def _similar(
         pairs = similar_words(
             typed.select(normalised("query").alias("query"), normalised("text").alias("text")).unique(), known, label.similarity
         )
-    others = pairs.filter(pl.col("query") != pl.col("other"))
+    others = pairs.filter(pl.col("query") != pl.col("other")).join(judged, on="query", maintain_order="left")
+    of_other = judged.select(other="query", part_other="part")
+    placed = others.join(of_other, on="other", how="left", maintain_order="left")
+    within = placed.filter(pl.col("part") == pl.coalesce("part_other", pl.col("part").min().over("other"))).select("query", "other")
     itself = known.to_frame("query").with_columns(other=pl.col("query"))
-    return pl.concat((others, itself)), others.height
+    return pl.concat((within, itself)), within.height, others.height - within.height
 
 
 def judged_pairs(queries: Queries, label: str) -> pl.DataFrame:

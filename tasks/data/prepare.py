@@ -10,14 +10,15 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from ltr.data.queries import Queries, keep, select
+from tasks.config.click_labels import ClickLog
 from tasks.config.data_section import Data
 from tasks.data import clicks
 from tasks.data.files import located
 from tasks.data.trec import attach_runs
-from tasks.records import RETRIEVED, Prepared, number_of
+from tasks.records import RETRIEVED, Fold, Prepared, number_of
 from tasks.store.datasets import keep_queries, open_queries
 from tasks.store.seal import digest_of_file, unchanged
-from tasks.store.state import Noted, remember, remembered
+from tasks.store.state import Noted, made_once, remember, remembered
 
 
 @task(cache_policy=NO_CACHE, name="labels", task_run_name="labels {label}")
@@ -66,6 +67,26 @@ def prepare(name: str, data: Data, label: str = "data") -> Prepared:
     made = Prepared(keep_queries(queries), tuple(notes))
     remember(recipe, Noted((made.data,), notes=made.notes))
     return made
+
+
+@task(cache_policy=NO_CACHE, name="similar queries", task_run_name="similar queries")
+def pooled_apart(fold: Fold, log: ClickLog) -> tuple[Fold, tuple[str, ...]]:
+    """The fold with labels of similar queries whose sessions count in one of its data sets only, and sentences about what that changed."""
+    digests = {located(log.log): digest_of_file(located(log.log))}
+    recipe = {
+        "pooled apart": 1,
+        "fold": fold.roles,
+        "clicks": {**log.model_dump(mode="json"), "log": digests[located(log.log)]},
+    }
+
+    def made() -> Noted:
+        with unchanged(digests):
+            parts, notes = clicks.attach_apart([open_queries(name) for name in fold.roles.values()], log)
+        names = [keep_queries(part) for part in parts] if notes else [*fold.roles.values()]
+        return Noted(tuple(names), notes=tuple(notes))
+
+    noted = made_once(recipe, made)
+    return Fold(*noted.data), noted.notes
 
 
 def cleaned(queries: Queries, threshold: float) -> tuple[Queries, tuple[int, int]]:

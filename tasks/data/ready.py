@@ -23,7 +23,7 @@ from tasks.data.folds import fit_together, rotate, split, validation_cut
 from tasks.data.generate import generate
 from tasks.data.ingest import ingest, require_documents, with_categories
 from tasks.data.pool import pool
-from tasks.data.prepare import prepare
+from tasks.data.prepare import pooled_apart, prepare
 from tasks.data.tables import is_table
 from tasks.records import DataError, Finding, Fold, number_of
 from tasks.store.datasets import open_queries
@@ -63,6 +63,10 @@ def ready_data(config: RunConfig) -> Ready:
         findings += shared_queries(open_queries(one), open_queries(other), later, earlier)
     refuse(findings)
     folds = _folds(data, list(sets.values()), config.seed)
+    if data.clicks and data.clicks.pooled:
+        apart = [pooled_apart(fold, data.clicks) for fold in folds]
+        folds = [fold for fold, _ in apart]
+        findings += [Finding("note", "clicks", note) for note in dict.fromkeys(note for _, notes in apart for note in notes)]
     if data.train and not data.valid:
         sizes = [open_queries(name).n_queries for name in (folds[0].valid, folds[0].train)]
         findings.append(Finding("note", "valid", f"no files; {sizes[0]:,} of the {sum(sizes):,} training queries validate"))

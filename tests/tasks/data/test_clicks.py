@@ -8,7 +8,7 @@ from ltr.data.queries import Queries
 from ltr.data.synthetic import World, simulate_sessions
 from tasks.config.click_labels import ClickLabel, ClickLog
 from tasks.config.data_section import Data
-from tasks.data.clicks import attach, attach_all, click_tables
+from tasks.data.clicks import attach, attach_all, attach_apart, click_tables
 from tasks.records import DataError
 
 LOG = """session	topic	interaction	doc	click_orders
@@ -154,6 +154,29 @@ def test_labels_of_similar_queries_pool_their_clicks(tmp_path):
     assert notes == ["label 'similar': 2 pairs of similar queries"]
     stricter = log.model_copy(update={"more": {"similar": similar.model_copy(update={"similarity": 0.8})}})
     assert click_tables(stricter)[0]["similar"].equals(tables["click"])
+
+
+def test_sessions_of_similar_queries_count_in_one_part_only(tmp_path):
+    """A model learned from the clicks on test queries that it is measured by, wherever these were similar to training queries."""
+    pl.DataFrame({
+        "session": [1, 2, 3, 4], "number": ["p", "q", "u", "v"], "document": ["a"] * 4, "click": [1, 0, 1, 0],
+        "typed": ["blue suede shoes", "suede shoes blue", "shoes suede blue", "red hat"],
+    }).write_parquet(tmp_path / "l.parquet")  # fmt: skip
+    log = ClickLog(log=tmp_path / "l.parquet", query="number", text="typed", more={"similar": ClickLabel(queries="similar")})
+    p, q, v = (
+        Queries(np.ones((1, 1)), np.ones(1), np.array([0, 1]), ids=np.array([name]), documents=np.array([b"a"]))
+        for name in (b"p", b"q", b"v")
+    )
+    together = [attach_all(one, log)[0].sources["similar"] for one in (p, q)]
+    assert [rates.tolist() for rates in together] == [[2 / 3], [2 / 3]]
+    (first, second, third), notes = attach_apart((p, q, v), log)
+    assert [one.sources["similar"].tolist() for one in (first, second, third)] == [[1.0], [0.0], [0.0]], (
+        "what was typed as u counts in p's part"
+    )
+    assert notes == [
+        "label 'similar': 3 pairs of similar queries in different parts (training, validation, test): their clicks are not pooled"
+    ]
+    assert attach_apart((p, v), log)[1] == []
 
 
 def test_queries_with_clicks_on_the_same_documents_are_similar_too(tmp_path):

@@ -208,6 +208,31 @@ def test_a_column_of_ids_that_is_named_is_there(workplace):
     ready_data(parse(config.resolved()))  # as a refit or the clock reads it, with all defaults written
 
 
+def test_training_labels_do_not_depend_on_clicks_of_other_queries(workplace):
+    """Also where these are similar: of what is clicked on test queries a model knows nothing."""
+
+    def folds(clicked):
+        lines = [
+            f"s{q},{q},d{d},{d + 1},{int(clicked(q, d))},word{q // 2} and more words{' now' * (q % 2)}"
+            for q in range(30)
+            for d in range(3)
+        ]
+        (workplace / "log.csv").write_text("\n".join(["session,query,document,rank,click,typed", *lines]) + "\n")
+        log = {"log": "log.csv", "text": "typed", "more": {"similar": {"queries": "similar"}}}
+        ready = ready_data(parse({"data": {"files": "a.txt", "clicks": log}}))
+        return ready, {role: open_queries(name) for role, name in ready.folds[0].roles.items()}
+
+    (workplace / "a.txt").write_text(TEXT)
+    ready, before = folds(lambda q, d: d == q % 3)
+    assert any("of similar queries in different parts" in finding.text for finding in ready.findings)
+    tests = {int(name) for name in before["test"].ids}
+    assert any((q ^ 1) not in tests for q in tests), "some test query has its similar one elsewhere"
+    _, after = folds(lambda q, d: d == (q + (q in tests)) % 3)
+    for role in ("train", "valid"):
+        assert np.array_equal(before[role].sources["similar"], after[role].sources["similar"], equal_nan=True), role
+    assert not np.array_equal(before["test"].sources["similar"], after["test"].sources["similar"], equal_nan=True)
+
+
 RETRIEVED = (
     "".join(f"{q} Q0 {d} 1 {d == f'd{q % 3}'} t\n" for q in range(30) for d in ("d0", "d1", "d2"))
     .replace("True", "1")
