@@ -65,14 +65,13 @@ def _json_line(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
 
 
+def _model(sub: argparse.ArgumentParser, files: str = "LightGBM's, XGBoost's, or linear weights") -> None:
+    text = f"model: its folder, an MLflow run, models:/NAME@ALIAS, or a file: {files}"
+    sub.add_argument("--model", required=True, type=_not_empty, metavar="M", help=text)
+
+
 def _over(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument(
-        "--model",
-        required=True,
-        type=_not_empty,
-        metavar="M",
-        help="a model's folder, an MLflow run, models:/NAME@ALIAS, or a file: LightGBM's, XGBoost's, or linear weights",
-    )
+    _model(sub)
     sub.add_argument("--data", required=True, nargs="+", metavar="FILE")
     _settable(sub, "a key of the configuration, such as label=grade (data.label=grade is the same)")
     _json_line(sub)
@@ -309,13 +308,7 @@ def _models(commands: Any) -> None:
     optimality.add_argument("-o", "--output", metavar="PAGE.html", help="file to write the page with the figures to")
 
     predict = _command(commands, "predict", models.predict_scores, "score a file with a model")
-    predict.add_argument(
-        "--model",
-        required=True,
-        type=_not_empty,
-        metavar="M",
-        help="a model's folder, an MLflow run, models:/NAME@ALIAS, or a file: LightGBM's, XGBoost's, or linear weights",
-    )
+    _model(predict)
     predict.add_argument(
         "--data", required=True, metavar="FILE", help="data file: Parquet, CSV or LETOR text; may be larger than memory"
     )
@@ -329,13 +322,7 @@ def _models(commands: Any) -> None:
     _settable(predict, "a key of the configuration, such as label=grade (data.label=grade is the same)")
 
     export = _command(commands, "export", models.export, "write a model for another tool")
-    export.add_argument(
-        "--model",
-        required=True,
-        type=_not_empty,
-        metavar="M",
-        help="a model's folder, an MLflow run, models:/NAME@ALIAS, or a file: LightGBM's or XGBoost's",
-    )
+    _model(export, "LightGBM's or XGBoost's")
     export.add_argument(
         "--to",
         required=True,

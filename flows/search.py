@@ -25,7 +25,7 @@ from tasks.training.search import Came, Wanted, Wave, waves
 
 
 @dataclass(frozen=True)
-class Found:
+class Searches:
     """What searches came to.
 
     Attributes:
@@ -40,12 +40,12 @@ class Found:
     failures: tuple[Failure, ...] = ()
 
 
-def search(config: RunConfig, folds: tuple[Fold, ...], tracker: Tracker, fresh: bool, progress: Progress) -> Found:
+def search(config: RunConfig, folds: tuple[Fold, ...], tracker: Tracker, fresh: bool, progress: Progress) -> Searches:
     """Searches for every ranker that asks for it, and notes each draw in MLflow as it was trained longest. Draws that were given up have no
     model there, but for the best of all, which may be one whose rivals lost as they went on, and where evidence may choose them.
     """
     if not config.searched:
-        return Found()
+        return Searches()
     searches = [_Search(config, name, fold, folds) for name in config.searched for fold in range(len(folds))]
     clock = Clock(config, folds, fresh, len(searches), tracker.budget)
     progress.begin("searching")
@@ -70,7 +70,7 @@ def search(config: RunConfig, folds: tuple[Fold, ...], tracker: Tracker, fresh: 
     for one in searches:
         if one.longest:
             _note_draw(one, one.best, tracker, True)
-    return Found(
+    return Searches(
         tuple(one.longest[number] for one in searches for number in sorted(one.longest)),
         tuple(Searched(one.ranker, one.fold, tuple(one.trials[number] for number in sorted(one.trials))) for one in searches),
         clock.budget,

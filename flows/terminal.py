@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from tasks.data.click_models import Compared, Fitted
-from tasks.data.interleaved import Comparison
+from tasks.data.interleaved import Duels
 from tasks.data.new_rankers import Expected
 from tasks.evidence.drawing import title_of
 from tasks.evidence.reasons import SHOWN, ShownPair
@@ -288,7 +288,7 @@ def show_expected(found: Sequence[Expected], level: float, notes: Sequence[str],
         console.print(_plain(sentence), highlight=False)
 
 
-def show_duels(found: Comparison, level: float, words: TextIO) -> None:
+def show_duels(found: Duels, level: float, words: TextIO) -> None:
     """Prints which of interleaved rankers clicks prefer."""
     console = _console(words)
     title = f"Interleaved rankers: {found.pages:,} pages, {found.clicked:,} with a click"

@@ -16,7 +16,7 @@ from ltr.metrics.gains import binary, ranks_to
 from ltr.metrics.measure import Definition, register
 from tasks.config.click_labels import register_clicks
 from tasks.config.run_config import register_evidence, register_ranker
-from tasks.evidence.protocol import Column, Evidence, Found, Gathering, render
+from tasks.evidence.protocol import Evidence, Found, Gathering, TableColumn, render
 from tasks.store.values import read_values
 
 PERSISTENCE = 0.8
@@ -73,7 +73,7 @@ class WinsFound(Found):
         return [f"{name} is best on {count} queries." for name, count in self.wins.items()]
 
     def column(self):
-        return Column("wins", {name: str(count) for name, count in self.wins.items()})
+        return TableColumn("wins", {name: str(count) for name, count in self.wins.items()})
 
     def section(self):
         return render("<h2>Wins</h2><p>{{ found.sentences() | join(' ') }}</p>", found=self)

@@ -26,7 +26,7 @@ FLOOR = 1e-3
 
 
 @dataclass(frozen=True)
-class Looks:
+class Snapshots:
     """What was recorded during training, one entry or row for each snapshot.
 
     Attributes:
@@ -66,7 +66,7 @@ def look(
     second: str = "cndcg",
     top: int = 3,
     conventions: Conventions | None = None,
-) -> Looks:
+) -> Snapshots:
     """Takes a snapshot of the gradients of two terms at every stage of a training.
 
     Args:
@@ -106,7 +106,7 @@ def look(
         raise ValueError("the microscope needs at least one stage of training to inspect")
     partners, tops, moved, moved_top = (np.array(column) for column in zip(*rows, strict=True))
     late = np.array(gradients[len(gradients) // 2 :]).min(axis=0)
-    return Looks(
+    return Snapshots(
         np.array(iterations, np.int64), levels, {name: np.array(shares) for name, shares in agreement.items()}, partners, tops, moved,
         moved_top, late, gradient, rank,
     )  # fmt: skip

@@ -19,7 +19,7 @@ LENGTH_OF = "length_"
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Duels:
     """Rankers on interleaved pages.
 
     Attributes:
@@ -49,7 +49,7 @@ class Comparison:
         return said
 
 
-def analyse(log: ClickLog, team: str, method: str, level: float) -> Comparison:
+def analyse(log: ClickLog, team: str, method: str, level: float) -> Duels:
     """Rankers beside each other on a table of interleaved pages.
 
     Args:
@@ -144,7 +144,7 @@ def analyse(log: ClickLog, team: str, method: str, level: float) -> Comparison:
             "team-draft and probabilistic pages do not"
         )
     clicked = results.filter("clicked")["page"].n_unique()
-    return Comparison(tuple(rankers), n_pages, clicked, tuple(found), tuple(notes), level)
+    return Duels(tuple(rankers), n_pages, clicked, tuple(found), tuple(notes), level)
 
 
 def _with_places(log: ClickLog, frame: pl.LazyFrame, columns: list[str], rule: str, empty: bool = True) -> pl.LazyFrame:

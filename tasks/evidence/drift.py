@@ -24,7 +24,7 @@ _BINS, _MOST_LABELS = 10, 50
 
 
 @dataclass(frozen=True)
-class Bins:
+class Histogram:
     """Edges, and documents of each bin (edge k − 1, edge k], of those above the last edge, and of those without a value."""
 
     edges: list[float]
@@ -37,8 +37,8 @@ class Profile:
 
     documents: int
     queries: int
-    features: dict[str, Bins]
-    labels: dict[str, Bins]
+    features: dict[str, Histogram]
+    labels: dict[str, Histogram]
 
     def as_json(self) -> str:
         """The profile as text."""
@@ -103,7 +103,11 @@ def drift(older: Profile, queries: Queries) -> tuple[Drift, ...]:
 
 
 def _moved(
-    kind: Literal["features", "labels"], known: dict[str, Bins], columns: dict[str, NDArray[Any]], older: Profile, queries: Queries
+    kind: Literal["features", "labels"],
+    known: dict[str, Histogram],
+    columns: dict[str, NDArray[Any]],
+    older: Profile,
+    queries: Queries,
 ) -> Iterable[Drift]:
     by_query = queries.of_query
     for name in (name for name in {**known, **columns} if (name in known) != (name in columns)):
@@ -138,8 +142,8 @@ def _with_ends(present: NDArray[Any], edges: NDArray[Any]) -> NDArray[Any]:
     return np.unique([np.nextafter(present.min(), -np.inf), *edges, present.max()])
 
 
-def _counted(values: NDArray[Any], edges: NDArray[Any]) -> Bins:
-    return Bins(edges.astype(float).tolist(), np.bincount(_places(values, edges), minlength=len(edges) + 2).tolist())
+def _counted(values: NDArray[Any], edges: NDArray[Any]) -> Histogram:
+    return Histogram(edges.astype(float).tolist(), np.bincount(_places(values, edges), minlength=len(edges) + 2).tolist())
 
 
 def _places(values: NDArray[Any], edges: NDArray[Any]) -> NDArray[Any]:

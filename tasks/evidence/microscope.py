@@ -16,7 +16,7 @@ from pydantic import Field
 
 import ltr
 from ltr.data.queries import Queries
-from ltr.diagnostics.microscope import Looks, look
+from ltr.diagnostics.microscope import Snapshots, look
 from ltr.rankers.training import mean_measure
 from tasks.config.ranker_section import read_conventions
 from tasks.config.run_config import RunConfig, register_evidence
@@ -52,7 +52,7 @@ class LostCause:
 
 @dataclass(frozen=True)
 class Inspection:
-    """What the microscope saw of a ranker (`ltr.diagnostics.microscope.Looks`), one entry a snapshot.
+    """What the microscope saw of a ranker (`ltr.diagnostics.microscope.Snapshots`), one entry a snapshot.
 
     Attributes:
         iteration: trees or epochs.
@@ -220,7 +220,7 @@ def _plain(values: NDArray[Any]) -> list[Any]:
     return listed
 
 
-def _lost(seen: Looks, train: Queries, n: int) -> pl.DataFrame:
+def _lost(seen: Snapshots, train: Queries, n: int) -> pl.DataFrame:
     """The hardest pushed documents, a `LostCause` a row."""
     rows = seen.lost_causes(n)
     of_query = train.of_query[rows]

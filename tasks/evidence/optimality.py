@@ -18,7 +18,7 @@ from tasks.config.ranker_section import read_conventions
 from tasks.config.run_config import RunConfig, register_evidence
 from tasks.config.section import Written
 from tasks.evidence.drawing import COLOURS, INK, legend, svg, title_of, titled
-from tasks.evidence.protocol import Column, Evidence, Found, Gathering, render
+from tasks.evidence.protocol import Evidence, Found, Gathering, TableColumn, render
 from tasks.records import Trained, number_of, percent
 from tasks.store.cells import CellFolder
 from tasks.store.datasets import open_queries
@@ -121,10 +121,10 @@ class Certificates(Found):
     def tags(self) -> dict[str, str]:
         return {f"optimality.{c.ranker}": c.verdict for c in self.found if c.ranker in self.rankers}
 
-    def column(self) -> Column | None:
+    def column(self) -> TableColumn | None:
         if not self.found:
             return None
-        return Column(f"optimum of {title_of(self.found[0].measure)}", {c.ranker: c.verdict for c in self.found})
+        return TableColumn(f"optimum of {title_of(self.found[0].measure)}", {c.ranker: c.verdict for c in self.found})
 
     def numbers(self) -> Mapping[str, Any]:
         kept = ("ranker", "verdict", "why", "measure", "value", "norm", "rising", "directions", "tie_share", "upper_bound")

@@ -69,7 +69,7 @@ def values_path(trained: Trained) -> str:
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A column of the table of rankers: its title, and for some rankers a word with a style (``optimum``, ``not``, ``inconclusive``)."""
 
     title: str
@@ -111,7 +111,7 @@ class Found(ABC):
         """Lines for the terminal, below the table."""
         return []
 
-    def column(self) -> Column | None:
+    def column(self) -> TableColumn | None:
         """A column of the table of rankers."""
         return None
 

@@ -16,7 +16,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from tasks.evidence.drawing import heading_of, title_of
-from tasks.evidence.protocol import Column
+from tasks.evidence.protocol import TableColumn
 from tasks.evidence.significance import Mean, best_mean, marks
 from tasks.records import Finding, Trained
 from tasks.report.explore import explored, page_script
@@ -141,7 +141,7 @@ def page(outcome: RunOutcome, figures: Figures) -> Mapping[str, Any]:
     }
 
 
-def table_columns(outcome: RunOutcome) -> list[Column]:
+def table_columns(outcome: RunOutcome) -> list[TableColumn]:
     """Columns that the evidence adds to the table of rankers."""
     return [column for found in outcome.evidence if (column := found.column())]
 

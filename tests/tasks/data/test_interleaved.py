@@ -8,7 +8,7 @@ import pytest
 
 from ltr.clicks.interleaving import Duel, duels, preferences
 from tasks.config.click_labels import ClickLog
-from tasks.data.interleaved import Comparison, analyse
+from tasks.data.interleaved import Duels, analyse
 from tasks.records import DataError
 from tests.ltr.clicks.test_interleaving import shown
 
@@ -106,7 +106,7 @@ def test_of_several_rankers_those_that_differ_after_holms_correction_are_told_ap
     duel = Duel(0, 1, 30, 14, 0, 0.36, 0.15, 0.07, 0.65, 0.02, 0.2)
     sentences = ["old and new do not differ significantly on these pages", "old is preferred to new"]
     for holm_p, said in zip((0.2, 0.02), sentences, strict=True):
-        found = Comparison(("old", "new", "other"), 300, 44, (replace(duel, holm_p=holm_p),), ())
+        found = Duels(("old", "new", "other"), 300, 44, (replace(duel, holm_p=holm_p),), ())
         assert found.sentences() == [said]
 
 
