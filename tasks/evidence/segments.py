@@ -179,6 +179,8 @@ class SegmentsFound(Found):
         listed = f": {', '.join(named)}" if named else ""
         against = f"{title_of(self.measure)} against {self.baseline}"
         are = "is" if len(sure) == 1 else "are"
+        if not tested:
+            return f"{against}: no segment has enough queries for a test."
         if not sure:
             return f"{against}: none of {number_of(len(tested), 'segment test')} is significant at 95 % (Holm)."
         return f"{against}: {len(sure)} of {number_of(len(tested), 'segment test')} {are} significant at 95 % (Holm){listed}."
