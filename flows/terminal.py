@@ -279,7 +279,7 @@ def show_expected(found: Sequence[Expected], level: float, notes: Sequence[str],
     ]
     unseen = [
         f"{one.ranker}, {e.estimator}: {1 - e.supported:.1%} of the new ranker's results ({max(e.unseen):.1%} at rank {1 + e.unseen.index(max(e.unseen))}) "
-        f"never occur in the log; the estimate is {e.least:.4f} if none of them would be clicked and {e.most:.4f} if all would, and the interval does not cover this"
+        f"never occur in the log in a way that this estimator can use; the estimate is {e.least:.4f} if none of them would be clicked and {e.most:.4f} if all would, and the interval does not cover this"
         for one in found
         for e in one.estimates
         if e.supported < FEW_UNSEEN
@@ -323,7 +323,7 @@ def show_comparison(table: Standings, words: TextIO) -> None:
         )
     console.print(means)
     with_margin = any(pair.not_worse is not None for pair in table.pairs)
-    columns = ("measure", "difference of", "mean", "SE", "t", "p", "Holm p", "randomisation p", "95 % interval")
+    columns = ("measure", "difference of", "mean", "SE", "t", "p", "Holm p", "randomisation p", "bootstrap 95 %")
     tests = Table(*columns, *(["not worse"] if with_margin else []), title="Paired tests", title_justify="left", title_style="bold")
     for p in table.pairs:
         low, high = p.interval or (float("nan"), float("nan"))

@@ -414,8 +414,8 @@ def _summed_up(
     supported = float((table.wanted & ~unseen).sum() / max(table.wanted.sum(), 1))
     if supported < rules.support:
         raise NoSupportError(
-            f"{estimator}: only {supported:.1%} of the new ranker's top-{rules.top} results occur in the log at a supported rank; at least "
-            f"{rules.support:.0%} must"
+            f"{estimator}: only {supported:.1%} of the new ranker's top-{rules.top} results occur in the log in a way that this estimator can use; "
+            f"at least {rules.support:.0%} must"
         )
     error, independent = mean_error(parts, session)
     if not np.isfinite(error):

@@ -108,7 +108,9 @@ def minimise(
         options={"maxiter": iterations, "maxfun": 4 * iterations, "ftol": 1e-10},
     )
     if not np.isfinite(found.fun):
-        raise ValueError(f"the objective became {found.fun} (C={C:g}); reduce C or rescale the features")
+        raise ValueError(
+            f"the objective became {found.fun}: C={C:g} or the features are too large or small, or the cost is undefined; change C or rescale the features"
+        )
     return np.asarray(found.x, np.float64), float(found.fun)
 
 

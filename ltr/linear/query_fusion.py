@@ -80,7 +80,7 @@ class QueryFusion(Fused):
             if (apart := (values != firsts) & ~(np.isnan(values) & np.isnan(firsts))).any():
                 row = int(apart.argmax())
                 raise ValueError(
-                    f"{self.kind}: by: {name!r} is {firsts[row]:g} and {values[row]:g} in one query (row {row + 1}); a query "
+                    f"{self.kind}: by: {name!r} is {firsts[row]:g} and {values[row]:g} in one query (row {row}); a query "
                     "feature must be equal for all documents of a query"
                 )
 

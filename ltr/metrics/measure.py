@@ -138,9 +138,10 @@ class Measure:
             near = difflib.get_close_matches(re.split(r"[@:\d]", text.strip().lower())[0].rstrip("_"), MEASURES, n=2)
             meant = f"did you mean {' or '.join(near)}? " if near else ""
             if match is None and near[:1] == [re.split(r"[@:_\d-]", text.strip().lower())[0]]:
-                raise ValueError(
-                    f"measure {text[:60]!r}: expected {near[0]}, {near[0]}@10 for a cutoff, or {near[0]}:SOURCE for other labels"
-                )
+                definition = MEASURES[near[0]]
+                plain = near[0] if not definition.needs_cutoff else f"{near[0]}@10"
+                cutoff = "" if definition.whole or definition.needs_cutoff else f" {near[0]}@10 for a cutoff,"
+                raise ValueError(f"measure {text[:60]!r}: expected {plain},{cutoff} or {plain}:SOURCE for other labels")
             cut = [name for name, definition in MEASURES.items() if not definition.whole]
             raise ValueError(
                 f"unknown measure {text[:60]!r}; {meant}choose from: {', '.join(MEASURES)}; @K or _K for a cutoff can follow {', '.join(cut)}"

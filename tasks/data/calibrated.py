@@ -121,12 +121,12 @@ def _told(confusion: Confusion, sets: list[Queries], asked: Calibrate, conventio
     shown = ", ".join(f"{m:g} → {w:.2f}" for m, w in zip(confusion.machine[:_SHOWN], worth, strict=False))
     told = [
         f"people judged {number_of(confusion.judged, 'document')} of {number_of(int((~np.isnan(machine)).sum()), 'label')} of the machine's, "
-        f"{100 * alike:.0f} % alike; expected human label for each machine label: {shown}{' …' if len(worth) > _SHOWN else ''}"
+        f"{100 * alike:.0f} % alike; human label worth the expected gain, for each machine label: {shown}{' …' if len(worth) > _SHOWN else ''}"
     ]
     if unseen := [m for m in confusion.machine if m not in machine[both]]:
         told.append(
             f"people judged no document that the machine labels {', '.join(f'{m:g}' for m in unseen[:_SHOWN])}, "
-            f"{number_of(int(np.isin(machine, unseen).sum()), 'document')}: these get the average human label of all other documents; have people judge some"
+            f"{number_of(int(np.isin(machine, unseen).sum()), 'document')}: these get the label worth the average gain of all documents that people judged; have people judge some"
         )
     for name, likelihood in confusion.likelihood.items():
         if name:

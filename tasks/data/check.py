@@ -65,7 +65,7 @@ def findings(
     if single:
         say(
             "warning",
-            f"{number_of(single, 'query')} with one document: nothing to rank; whatever the model, a measure counts them as 1 or leaves them out ({_examples(queries, sizes == 1)})",
+            f"{number_of(single, 'query')} with one document: nothing to rank; their values are the same for every model ({_examples(queries, sizes == 1)})",
         )
     sources = [labels, *(values for name, values in queries.sources.items() if name != RETRIEVED)]
     counted = sources if rules.unlabelled == "condensed" else [np.nan_to_num(values) for values in sources]

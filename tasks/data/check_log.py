@@ -119,7 +119,7 @@ def _pages(log: ClickLog, sessions: pl.DataFrame, ranked: bool) -> Iterator[Said
     if rows > results:
         yield (
             "warning",
-            f"{rows - results:,} of {number_of(rows, 'row')} repeat a document on the same page; only the first is counted",
+            f"{rows - results:,} of {number_of(rows, 'row')} repeat a document on the same page: it counts as shown once, at its first rank, and as clicked if any of its rows is",
         )
     if not _total(sessions, "clicks"):
         yield "warning", f"no result is clicked: every label is 0 (clicks.click names the column {log.click!r})"
@@ -183,7 +183,7 @@ def _positions(log: ClickLog, shown: pl.DataFrame) -> Iterator[Said]:
         else:
             yield (
                 "warning",
-                f"{movers}: position bias cannot be separated from relevance ({clicks} clicks): click labels stay biased, and debias has no effect",
+                f"{movers}: position bias cannot be separated from relevance ({clicks} clicks): click labels stay biased, and debias has nothing to go by",
             )
 
 

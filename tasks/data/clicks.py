@@ -53,8 +53,8 @@ def attach_all(queries: Queries, log: ClickLog, label: str = "the data") -> tupl
 
 
 def attach_apart(parts: Sequence[Queries], log: ClickLog) -> tuple[list[Queries], list[str]]:
-    """Training, validation and test queries with the labels that pool the clicks of similar queries made again: each session counts in one
-    part only. Otherwise a model would learn from clicks that it is measured by.
+    """Training, validation and test queries with the labels that pool the clicks of similar queries made again: the clicks of each query
+    count in one part only. Otherwise a model would learn from clicks that it is measured by.
 
     A query that is in no part counts in the first one that has a query similar to it.
 
@@ -178,10 +178,10 @@ def _looks(log: ClickLog, shown: pl.DataFrame, clicks: str) -> _Looks:
     for rows, said in (
         (
             group > 0,
-            "had clicks but share no documents with other ranks, so their examination probability is taken to be the click-through rate; "
-            "without it, {} shown only there would get no label",
+            "had clicks, but no chain of documents (clicked at one rank, shown at the other) links them to the others, so their examination "
+            "probability is estimated from the click-through rate; without it, {} shown only there would get no label",
         ),
-        (group < 0, "had no counted click: examination is taken to be 0, and {} shown only there without a label"),
+        (group < 0, "had no counted click: examination is taken to be 0, which leaves {} shown only there without a label"),
     ):
         if rows.any():
             only = number_of(np.setdiff1d(document[rows], document[~rows]).size, "document")

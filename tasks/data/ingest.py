@@ -108,7 +108,9 @@ def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> Ingested:
     _refuse_shared(paths, parts)
     nameless = [path.name for path, part in zip(paths, parts, strict=True) if part.documents is None]
     if 0 < len(nameless) < len(parts):
-        notes.append(f"{', '.join(nameless)} has no document ids, so ids are dropped for all files")
+        notes.append(
+            f"{', '.join(nameless)} {'has' if len(nameless) == 1 else 'have'} no document ids, so ids are dropped for all files"
+        )
     try:
         joined = concatenate(parts) if len(parts) > 1 else parts[0]
     except ValueError as error:
@@ -252,7 +254,9 @@ def _named(path: Path, features: NDArray[np.float32], data: Data) -> tuple[NDArr
         raise DataError(f"{path}: feature {wide - 1 + data.first_feature}, and data.names {data.names} names {len(names)} features")
     if wide == len(names):
         return features, names, ()
-    note = f"no line has a feature above {wide - 1 + data.first_feature}; the last {len(names) - wide} names of {data.names} are features that are always 0"
+    more = len(names) - wide
+    always = "the last name of {} is a feature that is" if more == 1 else f"the last {more} names of {{}} are features that are"
+    note = f"no line has a feature above {wide - 1 + data.first_feature}; {always.format(data.names)} always 0"
     return np.pad(features, ((0, 0), (0, len(names) - wide))), names, (note,)
 
 

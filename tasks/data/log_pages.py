@@ -109,7 +109,9 @@ def _shown(results: pl.DataFrame, notes: list[str]) -> pl.DataFrame:
     """Results that were shown, each once a page, at ranks that a page has."""
     repeated = int(results["rows"].sum()) - results.height
     if repeated:
-        notes.append(f"{number_of(repeated, 'row')} that repeat a document on the same page left out; only the first is counted")
+        notes.append(
+            f"{number_of(repeated, 'row')} that repeat a document on the same page: it counts as shown once, at its first rank, and as clicked if any of its rows is"
+        )
     nameless = pl.col("document").is_null() | (pl.col("query") == "")
     placeless = pl.col("rank").is_null()
     for rule, text in (

@@ -146,9 +146,9 @@ def _beside(name: str, read: LogPages, scores: pl.DataFrame, seed: int, top: int
     kept = known[pages.query_of_page()]
     notes = []
     if by_lot := tied(values, query, rank, top):
-        places = number_of(int(((rank > 0) & (rank <= top)).sum()), "rank")
+        results = number_of(int(((rank > 0) & (rank <= top)).sum()), "result")
         notes.append(
-            f"{name}: at {by_lot:,} of {places} among the first {top} its documents tie with others of their query: their order is "
+            f"{name}: {by_lot:,} of {results} among the first {top} {'ties' if by_lot == 1 else 'tie'} with others of their query: their order is "
             f"random, and another order gives another estimate"
         )
     if not kept.all():

@@ -71,7 +71,7 @@ def prepare(name: str, data: Data, label: str = "data") -> Prepared:
 
 @task(cache_policy=NO_CACHE, name="similar queries", task_run_name="similar queries")
 def pooled_apart(fold: Fold, log: ClickLog) -> tuple[Fold, tuple[str, ...]]:
-    """The fold with labels of similar queries whose sessions count in one of its data sets only, and sentences about what that changed."""
+    """The fold with labels of similar queries, where the clicks of a query count in one of its data sets only, and sentences about what that changed."""
     digests = {located(log.log): digest_of_file(located(log.log))}
     recipe = {
         "pooled apart": 1,

@@ -48,7 +48,9 @@ def read_trec(paths: Sequence[Path], form: str) -> pl.DataFrame:
         _refuse(lines.filter(~number.is_finite().fill_null(False)), f"the {value} must be a finite number")
         parts.append(lines.with_columns(number.alias(value), *(pl.col("words").list.get(names.index(n)).alias(n) for n in PAIR)))
     joined = pl.concat(parts)
-    _refuse(joined.filter(~pl.struct(PAIR).is_first_distinct()), "this document of the query occurs above; it must have one line")
+    _refuse(
+        joined.filter(~pl.struct(PAIR).is_first_distinct()), "this document of the query was named before; it must have one line"
+    )
     if form == QRELS:
         return joined.select(*PAIR, value)
     written = pl.col("words").list.get(names.index("rank")).cast(pl.Float64, strict=False)

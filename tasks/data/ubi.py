@@ -267,7 +267,7 @@ def _notes(read: _Read, bases: dict[str, int], lost: tuple[int, int, int]) -> li
         (read.without["text"], "line", "with another text of a query than before: left out"),
         (read.without["query"], "event", "without a query_id: left out"),
         (read.without["document"], "event", "without an object_id: left out"),
-        (untold, "event", "left out: no event gives the query's text"),
+        (untold, "event", "of queries whose text no line gives: left out"),
         (unplaced, "result", "without a rank: left out"),
     ]
     return notes + [f"{number_of(count, noun)} {what}" for count, noun, what in counts if count]

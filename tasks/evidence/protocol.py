@@ -179,7 +179,9 @@ def require_pairs(
             defined, whole = defined + int((~np.isnan(values)).sum()), whole + queries.n_queries
             every.append(queries.source(measure.source))
         if not defined:
-            raise DataError(f"{key}: {role} queries: {why_undefined(measure, np.concatenate(every), rules)}; or leave {key} out")
+            raise DataError(
+                f"{key}: {role} queries: {why_undefined(measure, np.concatenate(every), rules)}; leave {key} out otherwise"
+            )
         if defined < least:
             raise DataError(
                 f"{key}: {measure.key} is defined on {defined} of {number_of(whole, f'{role} query')}, and a paired test needs {least} or more: "

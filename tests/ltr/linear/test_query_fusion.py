@@ -133,7 +133,7 @@ def test_it_is_saved_moved_and_certified(tmp_path):
         ({"by": ("size",)}, r"query_fusion: by: no feature 'size'; there are: min-max of a"),
         (
             {"by": ("min-max of a",)},
-            r"query_fusion: by: 'min-max of a' is .* in one query \(row 2\); a query feature must be equal for all",
+            r"query_fusion: by: 'min-max of a' is .* in one query \(row 1\); a query feature must be equal for all",
         ),
         ({"runs": ("a", "c")}, "query_fusion: no feature 'min-max of c'"),
         ({"form": "borda"}, "query_fusion: it fuses two runs or more, and the data have 0 as 'borda'"),

@@ -91,7 +91,7 @@ def test_labels_of_the_machine_that_nobody_judged_are_named(folder):
     table = pl.read_csv("judged.csv").with_columns(grade=pl.when(pl.col("label") < 2).then(pl.col("grade")))
     table.write_csv("judged.csv")
     ready, _ = whole(BY_COLUMN)
-    told = f"people judged no document that the machine labels 2, {(table['label'] == 2).sum()} documents: these get the average human label of all other documents"
+    told = f"people judged no document that the machine labels 2, {(table['label'] == 2).sum()} documents: these get the label worth the average gain of all documents that people judged"
     assert any(one.text.startswith(told) for one in ready.findings if one.subject == "calibrate")
 
 

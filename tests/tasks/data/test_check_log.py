@@ -65,7 +65,7 @@ def test_positions_that_cannot_be_told(said):
     fixed = [*page(1, "shoes", "ab", "a"), *page(2, "shoes", "ab", "b")]
     assert said(fixed)["warning"] == [
         "0 of 2 clicked documents shown at several ranks: position bias cannot be separated from relevance (all clicks): "
-        "click labels stay biased, and debias has no effect"
+        "click labels stay biased, and debias has nothing to go by"
     ]
     below = [*GOOD, *page(9, "shoes", "lmnop", "p")]
     assert any("at ranks 1–2, not with rank 5 (all clicks)" in text for text in said(below)["note"])
@@ -82,7 +82,9 @@ def test_positions_that_cannot_be_told(said):
 
 def test_repeated_rows_and_pages_in_one(said):
     found = said([*GOOD, *GOOD[:2]])
-    assert found["warning"] == ["2 of 13 rows repeat a document on the same page; only the first is counted"]
+    assert found["warning"] == [
+        "2 of 13 rows repeat a document on the same page: it counts as shown once, at its first rank, and as clicked if any of its rows is"
+    ]
     again = [*GOOD, *page(1, "Shoes", "de", "d")]
     assert found["note"] == said(GOOD)["note"]
     assert said(again)["warning"] == [

@@ -90,7 +90,7 @@ def test_what_is_no_page_is_left_out_and_counted(of):
     ]
     found = of([*GOOD, *odd])
     assert found.notes == (
-        "1 row that repeat a document on the same page left out; only the first is counted",
+        "1 row that repeat a document on the same page: it counts as shown once, at its first rank, and as clicked if any of its rows is",
         "1 result without query or document left out",
         "1 result clicked and not shown (no rank) left out",
         "1 result without a rank left out",

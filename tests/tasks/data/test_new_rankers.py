@@ -84,7 +84,7 @@ def test_places_that_the_lot_decides_are_counted(read):
     """A ranker that says nothing is worth what a random order is, whatever its documents are called."""
     (found,), _ = expect(read, {"same": scored(np.ones(20))}, Rules(top=2), ("position-based",))
     assert found.notes == (
-        "same: at 10 of 10 ranks among the first 2 its documents tie with others of their query: their order is random, and "
+        "same: 10 of 10 results among the first 2 tie with others of their query: their order is random, and "
         "another order gives another estimate",
     )
 

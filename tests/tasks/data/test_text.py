@@ -46,7 +46,7 @@ def test_features_of_text_have_the_names_of_a_file(workplace):
     queries, noted = read(["a.txt"], names="names.txt")
     assert queries.names == ("bm25", "page rank", "length", "age")
     assert not queries.features[:, 3].any()
-    assert noted.notes == ("no line has a feature above 3; the last 1 names of names.txt are features that are always 0",)
+    assert noted.notes == ("no line has a feature above 3; the last name of names.txt is a feature that is always 0",)
     (workplace / "names.txt").write_text("bm25\nage\n")
     with pytest.raises(DataError, match=r"a\.txt: feature 3, and data\.names names\.txt names 2 features"):
         read(["a.txt"], names="names.txt")

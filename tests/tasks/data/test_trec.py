@@ -98,7 +98,7 @@ def test_scores_that_a_feature_cannot_tell_apart_are_counted(folder):
         ("q1 Q0 a 1 2 t\nq1 Q0 b 2 1\n", RUN, r"x, line 2: 'q1 Q0 b 2 1': a line must be 'query Q0 document rank score tag'"),
         ("\nq1 Q0 a 1 high t\n", RUN, "x, line 2: 'q1 Q0 a 1 high t': the score must be a finite number"),
         ("q1 Q0 a 1 nan t\n", RUN, "line 1: .*the score must be a finite number"),
-        ("q1 Q0 a 1 2 t\nq1 Q0 a 2 1 t\n", RUN, "line 2: .*occurs above"),
+        ("q1 Q0 a 1 2 t\nq1 Q0 a 2 1 t\n", RUN, "line 2: .*was named before"),
         ("\n", RUN, "x: no document in it"),
         ("q1 0 a 1\nq1 0 b\n", QRELS, "x, line 2: 'q1 0 b': a line must be 'query 0 document label'"),
         ("q1 0 a good\n", QRELS, "line 1: 'q1 0 a good': the label must be a finite number"),

@@ -64,7 +64,7 @@ def test_queries_and_events_are_a_session_log(log):
         "ranks count from 1 in 'other'",
         "1 event without a query_id: left out",
         "1 event without an object_id: left out",
-        "1 event left out: no event gives the query's text",
+        "1 event of queries whose text no line gives: left out",
     ]
     assert ubi_log(log()) == (path, notes)
 
