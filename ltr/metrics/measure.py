@@ -140,8 +140,8 @@ class Measure:
             if match is None and near[:1] == [re.split(r"[@:_\d-]", text.strip().lower())[0]]:
                 definition = MEASURES[near[0]]
                 plain = near[0] if not definition.needs_cutoff else f"{near[0]}@10"
-                cutoff = "" if definition.whole or definition.needs_cutoff else f" {near[0]}@10 for a cutoff,"
-                raise ValueError(f"measure {text[:60]!r}: expected {plain},{cutoff} or {plain}:SOURCE for other labels")
+                cut_off = "" if definition.whole or definition.needs_cutoff else f" {near[0]}@10 for a cutoff,"
+                raise ValueError(f"measure {text[:60]!r}: expected {plain},{cut_off} or {plain}:SOURCE for other labels")
             cut = [name for name, definition in MEASURES.items() if not definition.whole]
             raise ValueError(
                 f"unknown measure {text[:60]!r}; {meant}choose from: {', '.join(MEASURES)}; @K or _K for a cutoff can follow {', '.join(cut)}"

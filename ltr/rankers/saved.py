@@ -131,7 +131,7 @@ def load(folder: str | Path, kinds: Mapping[str, type[Ranker]]) -> Ranker:
         raise ValueError(f"{folder}: no readable model.json and model.npz ({_sentence(error)})") from error
     kind = about["kind"]
     if kind not in kinds:
-        raise ValueError(f"{folder}: unknown kind of model {kind!r}; choose from: {', '.join(kinds)}")
+        raise ValueError(f"{folder}: unknown kind of model {kind!r}; known: {', '.join(kinds)}")
     scored = {name: array for name, array in arrays.items() if "/" not in name}
     content = content_digest(about, arrays)
     if digest_of(kind, scored) != about["digest"] or about.get("content", content) != content:

@@ -105,7 +105,7 @@ def _relevance(queries: Queries, rules: Conventions) -> tuple[Level, str]:
     if relevant.all() and (len(given) == queries.n_documents or rules.unlabelled == "condensed"):
         return (
             "warning",
-            f"{told}; that is every document, so that all rankings have the same value: set a larger conventions.threshold",
+            f"{told}; that is all of them, so that all rankings have the same value: set a larger conventions.threshold",
         )
     if len(above) == 1 and len(below):
         which = f"label {_listed(below)} is" if len(below) == 1 else f"labels {_listed(below)} are"

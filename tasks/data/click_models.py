@@ -150,8 +150,8 @@ def position_notes(pages: Pages) -> list[str]:
     if not len(apart):
         return []
     return [
-        f"no document links {ranks_in_words(apart)} to the other ranks (clicked at one, shown at the other); there, {' and '.join(NEED_TIES)} estimate "
-        "examination probabilities from the click-through rate"
+        f"no tie between {ranks_in_words(apart)} and the others (documents clicked at one and shown at the other, in both directions); there, "
+        f"{' and '.join(NEED_TIES)} estimate examination probabilities from the click-through rate"
     ]
 
 

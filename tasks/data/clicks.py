@@ -178,7 +178,7 @@ def _looks(log: ClickLog, shown: pl.DataFrame, clicks: str) -> _Looks:
     for rows, said in (
         (
             group > 0,
-            "had clicks, but no chain of documents (clicked at one rank, shown at the other) links them to the others, so their examination "
+            "had clicks but no tie to the others (documents clicked at one and shown at the other, in both directions), so their examination "
             "probability is estimated from the click-through rate; without it, {} shown only there would get no label",
         ),
         (group < 0, "had no counted click: examination is taken to be 0, which leaves {} shown only there without a label"),

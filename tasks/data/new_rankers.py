@@ -58,7 +58,7 @@ def read_scores(path: Path) -> pl.DataFrame:
             table = read_table(located(path))
         for column in ("query", "document", "score"):
             if column not in table.columns:
-                raise DataError(f"{path}: no column {column!r}; choose from: {', '.join(table.columns)}")
+                raise DataError(f"{path}: no column {column!r}; there are: {', '.join(table.columns)}")
         table = table.select("query", "document", "score").with_row_index("row", offset=1)
         table = table.with_columns(pl.col("score").fill_nan(None)) if table["score"].dtype.is_float() else table
         table = table.filter(pl.col("score").is_not_null())

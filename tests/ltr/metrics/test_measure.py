@@ -39,6 +39,8 @@ def test_names():
     unknown = "; choose from: ndcg, .*; @K or _K for a cutoff can follow ndcg, (?!.*auc)(?!.*tau)"
     for wrong, rule in (
         ("ndcg@", "expected ndcg, ndcg@10 for a cutoff, or ndcg:SOURCE"),
+        ("auc@x", "expected auc, or auc:SOURCE"),
+        ("p@", "expected p@10, or p@10:SOURCE"),
         ("err@-1", "expected err, err@10"),
         ("x", unknown),
     ):

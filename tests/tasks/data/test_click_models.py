@@ -78,7 +78,9 @@ def test_a_rank_of_its_own_is_told(tmp_path):
     frame = pl.DataFrame(rows, schema=["session", "document", "rank", "click"], orient="row").with_columns(query=pl.lit("q"))
     frame.write_parquet(tmp_path / "log.parquet")
     (note,) = position_notes(log_pages(ClickLog(log=tmp_path / "log.parquet")).pages)
-    assert note.startswith("no document links rank 5 to the other ranks (clicked at one, shown at the other); there, pbm")
+    assert note.startswith(
+        "no tie between rank 5 and the others (documents clicked at one and shown at the other, in both directions); there, pbm"
+    )
 
 
 def test_too_few_sessions(tmp_path):

@@ -254,7 +254,7 @@ def test_a_rank_that_drew_clicks_keeps_its_labels(tmp_path):
     rates = {document: rate for _, document, _, _, rate in tables["click"].rows()}
     assert 0 < rates["d"] <= 1
     assert set(rates) == {"a", "b", "d"}
-    tied = [note for note in notes if note.startswith("rank 4 had clicks, but")]
+    tied = [note for note in notes if note.startswith("rank 4 had clicks but no tie to the others")]
     assert "without it, 1 document shown only there would get no label" in tied[0]
     dark = [note for note in notes if note.startswith("ranks 3, 5 had no counted click")]
     assert dark[0].endswith("examination is taken to be 0, which leaves 3 documents shown only there without a label")

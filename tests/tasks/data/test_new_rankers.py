@@ -98,7 +98,7 @@ def test_scores_from_files(tmp_path):
     pl.DataFrame(floats).write_parquet(tmp_path / "a.parquet")  # pandas writes what is missing as NaN
     assert read_scores(tmp_path / "a.parquet").rows() == [("1", "e", 0.5)]
     for text, said in (
-        ("query,document\nq,d\n", "no column 'score'; choose from: query, document"),
+        ("query,document\nq,d\n", "no column 'score'; there are: query, document"),
         ("query,document,score\nq,d,1\nq,e,high\n", "row 2: score 'high': the score must be a finite number"),
         ("query,document,score\nq,c,\nq,d,nan\n", "row 2: score 'nan': the score must be a finite number"),
         ("query,document,score\nq,d,1\nQ,d,2\n", "query 'q' has document 'd' twice"),
