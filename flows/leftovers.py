@@ -27,8 +27,10 @@ from prefect.context import TagsContext
 from prefect.runtime import flow_run
 from prefect.states import Crashed, State
 
-from flows.owners import gone, has_ended, is_gone, is_signature, owner, started_by
+from flows.own_server import asks_own_server
+from flows.owners import gone, has_ended, is_copied, is_gone, is_signature, owner, started_by
 from tasks.store.state import clear_partials
+from tasks.tracking.store import is_shared
 from tasks.tracking.tracked import close_abandoned
 
 _TAG = "owner:"
@@ -63,10 +65,15 @@ def clear() -> None:
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
     clear_partials()
-    close_abandoned(has_ended)
-    close_in_prefect(has_ended, "its process was killed")
+    close_abandoned(_has_ended_here if is_shared() else has_ended)
+    close_in_prefect(has_ended if asks_own_server() else _has_ended_here, "its process was killed")
     for file in files:
         file.unlink(missing_ok=True)
+
+
+def _has_ended_here(who: str) -> bool:
+    """`has_ended`, on a server of several folders: not of an owner whose file came with a copy of another folder."""
+    return has_ended(who) and not is_copied(who)
 
 
 def clear_deployment(deployment: UUID) -> None:

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 from flows.access import HOST, NAMES, OwnPagesOnly, new_password, origins
 from flows.errors import no_room
 from flows.owners import SIGNATURE, signature
-from tasks.store.templates import is_as_kept, keep, take
+from tasks.store.templates import clear_journals, is_as_kept, keep, take
 
 if TYPE_CHECKING:
     import uvicorn
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 _LAST_WORDS, _INTERRUPTED = 5.0, 0.5
 """Seconds that a server has to write down the last events; of a command that is interrupted, which has told it the end already."""
+_OWN = "LAMBDAFLOW_OWN_SERVER"
+"""Variable with the address of a server that was started for this folder, here or by the process that started this one."""
 _LOG_HOLDS = 2**20
 """Bytes of what servers said, beyond which a new one begins anew."""
 
@@ -110,11 +112,16 @@ def _last_word(since: float) -> str:
     return ""
 
 
+def asks_own_server() -> bool:
+    """Whether the server that Prefect talks to was started by this process, or by the one that started it, for this folder alone."""
+    return os.environ.get("PREFECT_API_URL", "") == os.environ.get(_OWN)
+
+
 def ask_at(address: str, password: str) -> None:
     """Has Prefect talk to a server of ours, here and in processes that this one starts."""
     from prefect.context import refresh_global_settings_context
 
-    os.environ |= {"PREFECT_API_URL": address, "PREFECT_API_AUTH_STRING": password}
+    os.environ |= {"PREFECT_API_URL": address, "PREFECT_API_AUTH_STRING": password, _OWN: address}
     os.environ.pop("PREFECT_API_KEY", None)  # it is for Prefect's cloud, and would be sent in place of the password
     refresh_global_settings_context()
 
@@ -276,6 +283,8 @@ def _prepare_database() -> Path | None:
     if address is None or address.get_secret_value() != f"sqlite+aiosqlite:///{path}":
         return None
     new = not path.exists()
+    if new:
+        clear_journals(path)
     if (new and take(_template(), path)) or is_as_kept(path, _template()):
         os.environ["PREFECT_SERVER_DATABASE_MIGRATE_ON_START"] = "0"
         refresh_global_settings_context()

@@ -91,6 +91,11 @@ def is_elsewhere(who: str) -> bool:
     return bool(who) and not (_folder() / who).is_file() and not has_ended(who)
 
 
+def is_copied(who: str) -> bool:
+    """Whether an owner's file came here with a copy of its folder: the folder that it is of may be at work, and its locks are not seen here."""
+    return "@" in who and (_folder() / who).is_file() and who.rpartition("@")[2] != _folders_name()
+
+
 def gone() -> list[Path]:
     """Files of the owners in this folder that have ended."""
     return [file for file in _folder().glob("*") if is_gone(file.name)]

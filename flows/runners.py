@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from copy import copy
 from dataclasses import dataclass
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from prefect.context import FlowRunContext
@@ -66,13 +67,18 @@ def first_done(futures: Sequence[Any]) -> Any:
     A pool of processes waits for the end of those workers that it had when it last woke. That one which has started since is gone it would
     notice only once another cell is done, so that it is woken every few seconds.
     """
-    while (pool := _pool()) is not None:
+    pool = _pool()
+    if pool is None:
+        return next(as_completed(list(futures)))
+    done: SimpleQueue[Any] = SimpleQueue()
+    for future in futures:
+        future.add_done_callback(done.put)
+    while True:
         try:
-            return next(as_completed(list(futures), timeout=_WAKE_EVERY))
-        except TimeoutError:
+            return done.get(timeout=_WAKE_EVERY)
+        except Empty:
             with pool._shutdown_lock:
                 pool._executor_manager_thread_wakeup.wakeup()
-    return next(as_completed(list(futures)))
 
 
 def let_go_of_broken_pool() -> None:

@@ -31,6 +31,12 @@ def keep(database: Path, name: str) -> None:
             copy.execute("pragma journal_mode = delete")  # all of it in one file
 
 
+def clear_journals(database: Path) -> None:
+    """Removes what an earlier database left beside the place of one that is to be made: SQLite would play it into the new one."""
+    for ending in ("-journal", "-wal", "-shm"):
+        database.with_name(database.name + ending).unlink(missing_ok=True)
+
+
 def take(name: str, database: Path) -> bool:
     """Makes a database that is not there as a copy of a template; False where there is none that can be read."""
     if version_of(folder() / name) is None:

@@ -71,7 +71,13 @@ def _folder(reference: str) -> Iterator[Path]:
         from tasks.tracking.registry import download_version
 
         with TemporaryDirectory() as temporary:
-            yield download_version(reference, Path(temporary))
+            folder = download_version(reference, Path(temporary))
+            try:
+                yield folder
+            except ValueError as error:
+                if str(folder) not in str(error):
+                    raise
+                raise DataError(str(error).replace(str(folder), reference)) from None
     else:
         from tasks.tracking.runs import find_cell
 

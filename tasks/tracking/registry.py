@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 import ltr
 from tasks.records import Columns, DataError
 from tasks.store.cells import read_columns
+from tasks.store.state import alone
 from tasks.tracking.store import PARENT, PASSING, fluent, opened, patient
 
 _DESCRIPTION_HOLDS = 4000
@@ -133,9 +134,21 @@ def registered(
     name: str, run_id: str, model: ltr.Ranker, categories: Mapping[str, tuple[str, ...]], learned: NDArray[np.uint64]
 ) -> Version:
     """The version of the model that a cell's run logged; made once for a digest, the names of its features and the categories of its data's
-    columns, of whose places alone the digest knows, and found afterwards. Its run says from then on which queries it learned from or was chosen on (`learned`, their
+    columns, of whose places alone the digest knows, and found afterwards, also by commands of this folder that do the same at the same time. Its run says from then on which queries it learned from or was chosen on (`learned`, their
     keys), in this run and in later ones that came to the same model."""
     client, _ = opened()
+    with alone(Path("mlruns/.registry.lock")):
+        return _registered(client, name, run_id, model, categories, learned)
+
+
+def _registered(
+    client: MlflowClient,
+    name: str,
+    run_id: str,
+    model: ltr.Ranker,
+    categories: Mapping[str, tuple[str, ...]],
+    learned: NDArray[np.uint64],
+) -> Version:
     try:
         client.create_registered_model(name)
     except MlflowException as error:

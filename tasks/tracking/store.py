@@ -23,7 +23,7 @@ from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError
 
 from tasks.records import TrackingError
 from tasks.store.state import written_whole
-from tasks.store.templates import keep, take
+from tasks.store.templates import clear_journals, keep, take
 from tasks.tracking.moved import follow_move, follow_template
 from tasks.tracking.secrets import masked, require_escaped
 
@@ -74,6 +74,7 @@ def opened() -> tuple[MlflowClient, str]:
         fcntl.flock(lock, fcntl.LOCK_EX)
         own = None if tracking_uri().startswith("http") else Path("mlruns/artifacts").absolute().as_uri()
         if tracking_uri() == _database(_STORE) and not _STORE.exists():
+            clear_journals(_STORE)
             with written_whole(_STORE) as partial:
                 if take(_TEMPLATE, partial):
                     follow_template(partial)
@@ -137,12 +138,21 @@ def _readable_store() -> Iterator[None]:
         yield
     except (sqlite3.DatabaseError, DatabaseError) as error:
         said = str(getattr(error, "orig", error))
-        if tracking_uri() != _database(_STORE) or not re.search("malformed|not a database|disk I/O", said):
+        if not _is_of_damage(said):
             raise
-        raise TrackingError(
-            f"{_STORE}: {said}: it is damaged. Restore a backup, or try `sqlite3 {_STORE} .recover`; otherwise move the file away and "
-            "run again"
-        ) from None
+        raise _damage(said) from None
+
+
+def _is_of_damage(said: str) -> bool:
+    """Whether an error says that the folder's own database is damaged."""
+    return not is_shared() and re.search("malformed|not a database|disk I/O", said) is not None
+
+
+def _damage(said: str) -> TrackingError:
+    return TrackingError(
+        f"{_STORE}: {said}: it is damaged. Restore a backup, or try `sqlite3 {_STORE} .recover`; otherwise move the file away and run again. "
+        f"Whichever it is, remove {_STORE.name}-journal, {_STORE.name}-wal and {_STORE.name}-shm first, which SQLite would play into the other file"
+    )
 
 
 def _require_database() -> None:
@@ -222,6 +232,8 @@ def patient(write: Callable[..., Written], pauses: Sequence[float] | None = None
             try:
                 return write(*given, **named)
             except (MlflowException, ConnectionError, RequestException, OperationalError) as error:
+                if _is_of_damage(str(error)):
+                    raise _damage(str(getattr(error, "orig", error)).strip().splitlines()[0]) from None
                 if isinstance(error, MlflowException) and error.error_code not in PASSING and not _AT_ONCE.search(str(error)):
                     raise
                 if pause is None or time.monotonic() - began >= _AT_MOST:
@@ -236,6 +248,11 @@ def patient(write: Callable[..., Written], pauses: Sequence[float] | None = None
         raise AssertionError
 
     return tried
+
+
+def is_shared() -> bool:
+    """Whether other folders may have runs in the store."""
+    return tracking_uri() != _database(_STORE)
 
 
 def is_there() -> bool:

@@ -1,8 +1,12 @@
 """Runs are signed by their owner; what becomes of what an owner that is gone leaves behind is seen in test_kill."""
 
 import platform
+import shutil
+import subprocess
+import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from prefect import flow, tags, task
@@ -11,10 +15,15 @@ from prefect.exceptions import ObjectNotFound
 from prefect.runtime import flow_run, task_run
 from prefect.states import Crashed
 
-from flows.leftovers import close_in_prefect, owned, signed
-from flows.owners import owner
+from flows.leftovers import clear, close_in_prefect, owned, signed
+from flows.owners import is_elsewhere, owner
 from flows.pipeline import started
 from tasks.config.reading import parse
+from tasks.tracking.tracker import Tracker
+from tests.conftest import own_environment
+from tests.flows.test_owners import HOLDS
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.usefixtures("prefect_server")
@@ -32,6 +41,35 @@ def test_runs_of_an_owner_are_closed_and_others_left(workplace):
     with owned():
         assert under_way() == "Crashed"
     assert under_way() == "Crashed"
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_a_run_under_way_in_a_folder_that_was_copied_is_left_alone_on_a_shared_server(workplace, monkeypatch):
+    """A hot backup that is restored beside the folder at work declared its run killed, and wrote into it."""
+    for folder in ("a", "b"):
+        (workplace / folder).mkdir()
+    command = [sys.executable, "-c", HOLDS]
+    with subprocess.Popen(
+        command,
+        cwd=workplace / "a",
+        env={**own_environment(), "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as holder:
+        theirs = holder.stdout.readline().strip()
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{workplace}/shared.db")
+        monkeypatch.chdir(workplace / "a")
+        run = Tracker("x", "key", owner=theirs)
+        shutil.copytree(workplace / "a/.lambdaflow", workplace / "b/.lambdaflow")
+        monkeypatch.chdir(workplace / "b")
+        clear()
+        assert run.client.get_run(run.run_id).info.status == "RUNNING"
+        assert Tracker("x", "key", owner=owner(), is_elsewhere=is_elsewhere).run_id != run.run_id
+        holder.stdin.close()
+    monkeypatch.chdir(workplace / "a")
+    clear()
+    assert run.client.get_run(run.run_id).info.status == "KILLED"
 
 
 def wait_until_running(client, task_run):

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 
-from flows.owners import gone, has_ended, is_elsewhere, is_gone, is_this_process, owner, signature
+from flows.owners import gone, has_ended, is_copied, is_elsewhere, is_gone, is_this_process, owner, signature
 from tests.conftest import own_environment
 
 HOLDS = "import sys; from flows.owners import owner; print(owner(), flush=True); sys.stdin.read()"
@@ -60,8 +60,11 @@ def test_an_owner_of_this_folder_has_ended_where_its_file_was_cleared_away(workp
     assert not is_gone(theirs)
     assert not has_ended(mine)
     assert not is_elsewhere(mine)
+    assert not is_copied(mine)
     shutil.copytree(workplace / ".lambdaflow", workplace / "copy" / ".lambdaflow")
     monkeypatch.chdir(workplace / "copy")
+    assert is_gone(mine), "its lock is not seen from here, where the file is another"
+    assert is_copied(mine), "and it may be at work where the file is from"
     assert owner().rpartition("@")[2] != mine.rpartition("@")[2]
     assert is_elsewhere(theirs)
     assert not has_ended(theirs)

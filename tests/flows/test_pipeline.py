@@ -356,7 +356,7 @@ def test_expectations_fail_the_run_with_the_number(prefect_server, workplace, ca
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("1 qid:1 1:1\n0 qid:1 1:x\n", "a.txt, line 2: '0 qid:1 1:x': a field reads FEATURE:VALUE"),
+        ("1 qid:1 1:1\n0 qid:1 1:x\n", "a.txt, line 2: '0 qid:1 1:x': a field must be FEATURE:VALUE"),
         ("".join(f"0 qid:{k} 1:1\n0 qid:{k} 1:2\n" for k in range(9)), "no document anywhere has a label above 0"),
         ("".join(f"31 qid:{k} 1:1\n0 qid:{k} 1:2\n" for k in range(9)), "label 31"),
         ("", "a.txt: the file is empty"),
@@ -443,7 +443,7 @@ def test_optimality_of_a_stored_net(finished, capsys):
     assert json.loads(capsys.readouterr().out)[0]["verdict"] == "not"
     Path("weights.csv").write_text("f99:0.5\n")
     assert main([*command, "--model", "weights.csv"]) == 1
-    assert "weights.csv: line 1: 'f99:0.5' is no weight" in capsys.readouterr().err
+    assert "weights.csv: line 1: 'f99:0.5' is not a weight" in capsys.readouterr().err
     assert run_id
 
 

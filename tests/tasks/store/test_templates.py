@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from tasks.store.templates import folder, is_as_kept, keep, take, version_of
+from tasks.store.templates import clear_journals, folder, is_as_kept, keep, take, version_of
 
 
 @pytest.fixture
@@ -32,6 +32,13 @@ def test_a_copy_has_all_that_its_template_had_when_it_was_kept(cache):
         assert copy.execute("select name from runs").fetchall() == [("a",)]
     assert is_as_kept(cache / "two.db", "some-1.db")
     assert [path.name for path in folder().iterdir()] == ["some-1.db"]
+
+
+def test_what_an_earlier_database_left_is_cleared_away(tmp_path):
+    for name in ("a.db-wal", "a.db-shm", "a.db-journal", "b.db-wal", "a.dbx"):
+        (tmp_path / name).touch()
+    clear_journals(tmp_path / "a.db")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.dbx", "b.db-wal"]
 
 
 def test_a_database_of_another_release_is_not_as_kept(cache):

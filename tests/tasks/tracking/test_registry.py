@@ -1,5 +1,7 @@
 """Addresses of the registry that lead nowhere; what leads somewhere is in test_champion."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
@@ -57,7 +59,37 @@ def test_a_server_that_does_not_answer_is_told_in_one_line_of_a_download_too(wor
                 find_model("models:/search@champion")
 
 
-def test_a_version_that_a_later_run_comes_to_again_learned_from_both_runs_queries(monkeypatch):
+def test_commands_that_register_one_model_at_the_same_time_make_one_version(workplace, monkeypatch):
+    """Three terminals with one command each made a version of their own."""
+    (workplace / "mlruns").mkdir()
+    versions = []
+
+    def make(name, source, run_id, tags, model_id):
+        time.sleep(0.05)
+        versions.append(SimpleNamespace(name=name, version=str(len(versions) + 1), run_id=run_id, tags=tags))
+        return versions[-1]
+
+    run = SimpleNamespace(outputs=SimpleNamespace(model_outputs=[SimpleNamespace(model_id="m")]))
+    client = SimpleNamespace(
+        create_registered_model=lambda name: None,
+        search_model_versions=lambda query: [*versions],
+        log_text=lambda *_: None,
+        get_run=lambda run_id: run,
+        create_model_version=make,
+        get_model_version=lambda name, number: versions[int(number) - 1],
+    )
+    monkeypatch.setattr(registry, "opened", lambda: (client, None))
+    monkeypatch.setattr(Version, "_text", lambda *_: None)
+    with ThreadPoolExecutor(3) as terminals:
+        asked = [
+            terminals.submit(registry.registered, "search", "run", SimpleNamespace(digest="d"), {}, np.array([1], np.uint64))
+            for _ in range(3)
+        ]
+    assert [one.result().number for one in asked] == ["1", "1", "1"]
+
+
+def test_a_version_that_a_later_run_comes_to_again_learned_from_both_runs_queries(workplace, monkeypatch):
+    (workplace / "mlruns").mkdir()
     noted = {}
     known = SimpleNamespace(name="search", version="1", run_id="first", tags={"digest": "d"})
     client = SimpleNamespace(

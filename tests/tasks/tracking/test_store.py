@@ -9,13 +9,15 @@ import sys
 import threading
 import time
 import traceback
+from contextlib import closing
 
 import pytest
 from mlflow.exceptions import MlflowException
-from mlflow.protos.databricks_pb2 import TEMPORARILY_UNAVAILABLE
+from mlflow.protos.databricks_pb2 import INTERNAL_ERROR, TEMPORARILY_UNAVAILABLE
 from mlflow.tracking import MlflowClient
 
 from tasks.records import TrackingError
+from tasks.tracking import store
 from tasks.tracking.store import EXPERIMENT, opened, tracking_uri
 from tasks.tracking.tracker import Tracker
 
@@ -100,6 +102,39 @@ def test_a_damaged_database_is_named_with_the_ways_out(workplace, damage):
     store.write_bytes(damage or store.read_bytes()[:100] + b"\xff" * 5000 + store.read_bytes()[5100:])
     with pytest.raises(TrackingError, match=r"mlruns/mlflow\.db: .*: it is damaged\. Restore a backup"):
         Tracker("x", "key")
+
+
+def test_damage_that_is_met_later_is_named_too(workplace, monkeypatch):
+    said = "(sqlite3.DatabaseError) database disk image is malformed\n[SQL: INSERT INTO tags]"
+
+    @store.patient
+    def write():
+        raise MlflowException(said, error_code=INTERNAL_ERROR)
+
+    with pytest.raises(
+        TrackingError, match=r"mlflow\.db: .*is malformed: it is damaged\. Restore a backup.* remove mlflow\.db-journal"
+    ) as told:
+        write()
+    assert "\n" not in str(told.value)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    monkeypatch.setattr(store, "_PAUSES", ())
+    with pytest.raises(TrackingError, match="does not answer"):
+        write()
+
+
+def test_what_an_earlier_database_left_is_not_played_into_a_new_one(workplace):
+    """A command that was killed leaves a journal; the database beside it was moved away because it was damaged."""
+    database = workplace / "mlruns/mlflow.db"
+    Tracker("x", "key")
+    code = f"""import os, sqlite3; opened = sqlite3.connect({str(database)!r}, isolation_level=None); opened.executescript("pragma cache_size = 5")
+opened.execute("begin immediate"); opened.execute("update experiments set name = hex(randomblob(90000))"); opened.execute("create table x as select randomblob(500000)")
+os.kill(os.getpid(), 9)"""
+    subprocess.run([sys.executable, "-c", code])
+    assert (workplace / "mlruns/mlflow.db-journal").stat().st_size > 10_000
+    database.rename(workplace / "mlflow.bad")
+    store.opened()
+    with closing(sqlite3.connect(database)) as made:
+        assert made.execute("pragma integrity_check").fetchall() == [("ok",)]
 
 
 @pytest.mark.parametrize("refused", [errno.EACCES, errno.EROFS])
