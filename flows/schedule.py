@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -195,6 +195,11 @@ def _clock(cron: str, zone: str) -> "tuple[CronSchedule, datetime]":
         raise ConfigError(f"--cron {cron!r}: there is no such day") from None
 
 
+def _is_due(clock: "CronSchedule", at: datetime) -> bool:
+    """Whether a clock strikes at this time. It is asked from hours before: in the hour that summer time leaves out it skips its own beginning."""
+    return at in asyncio.run(clock.get_dates(4 * 60, start=at - timedelta(hours=3)))
+
+
 def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Sequence[str] = ()) -> int:
     """Runs a configuration whenever `cron` says, until interrupted. A run that is due while another is under way waits for it.
 
@@ -260,7 +265,7 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Seque
                 signal.signal(number, _end_runs)
             clear_away = partial(clear_deployment, deployment) if not given else clear
             clear_away()
-            forget_outdated(deployment, parameters, lambda at: asyncio.run(clock.get_dates(1, start=at)) == [at])
+            forget_outdated(deployment, parameters, partial(_is_due, clock))
             try:
                 with _ending_without(here, servers):
                     asyncio.run(runner.start())

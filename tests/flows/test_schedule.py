@@ -1,6 +1,7 @@
 """Runs that begin by the clock, on a real Prefect server: what is deployed, and in the long suite, that it runs when its minute comes,
 served by the command line and by a worker of a process work pool."""
 
+import asyncio
 import json
 import os
 import re
@@ -28,7 +29,7 @@ from prefect.settings import PREFECT_API_URL
 
 import flows.pipeline
 from flows.cli import main
-from flows.schedule import _ending_without, _only_one, _zone, serve_schedule
+from flows.schedule import _ending_without, _is_due, _only_one, _zone, serve_schedule
 from tasks.config.reading import parse
 from tasks.config.run_config import RunConfig
 from tasks.records import ConfigError, DataError
@@ -336,6 +337,18 @@ def test_what_is_no_time_is_refused(address, workplace, capsys):
     for cron, more in {"at noon": "", "0 0 3 * * *": "", "0 25 * * *": ranges, "0 3 * * 1-9": ranges, "@reboot": ranges}.items():
         assert main(["serve", "c.yaml", "--cron", cron]) == 1
         assert capsys.readouterr().err == f"error: --cron {cron!r}: {form}{more}\n"
+
+
+@pytest.mark.parametrize("cron", ["0 * * * *", "*/20 * * * *", "30 2 * * *", "0 3 * * *", "* * * * *"])
+def test_what_is_due_is_known_when_clocks_are_put_forward_and_back(cron):
+    """The run at 3 on the day of summer time was taken for one that is not due any more, and deleted."""
+    from prefect.server.schemas.schedules import CronSchedule
+
+    clock = CronSchedule(cron=cron, timezone="Europe/Berlin")
+    for evening in (datetime(2027, 3, 27, 23, tzinfo=UTC), datetime(2026, 10, 24, 23, tzinfo=UTC)):
+        struck = asyncio.run(clock.get_dates(7, start=evening))
+        assert all(_is_due(clock, at) for at in struck)
+        assert not any(_is_due(clock, at + timedelta(seconds=30)) for at in struck)
 
 
 def test_a_day_that_never_comes_is_refused(address, workplace, capsys):
