@@ -262,7 +262,7 @@ def _held_against(champion: "registry.Version", rule: Champion, challenger: Trai
     margins = [rule.margin] * (len(measures) - 1) + [0.0]
     tiers, verdict = significance.lexicographic(pairs[0], pairs[1], margins, rule.level, [lowest_of(m.key) for m in measures])
     why = f"{verdict} than {version}" if verdict != "open" else f"not shown to be better than {version}"
-    why += f"; {_all_of(known, queries)} that the champion had seen were left out" if known else ""
+    why += f"; left out: {_all_of(known, queries)}, which the champion learned from or was chosen on" if known else ""
     decided = next((k for k, tier in enumerate(tiers) if tier.verdict == "open"), None)
     if decided is not None and not significance.enough_differ(
         paired := significance.differences(pairs[0][decided], pairs[1][decided])
