@@ -251,8 +251,8 @@ def patient(write: Callable[..., Written], pauses: Sequence[float] | None = None
 
 
 def is_shared() -> bool:
-    """Whether other folders may have runs in the store."""
-    return tracking_uri() != _database(_STORE)
+    """Whether other folders may have runs in the store; asking makes nothing."""
+    return (os.environ.get("MLFLOW_TRACKING_URI") or _database(_STORE)) != _database(_STORE)
 
 
 def is_there() -> bool:
