@@ -69,11 +69,7 @@ def attach_apart(parts: Sequence[Queries], log: ClickLog) -> tuple[list[Queries]
     tables, notes = click_tables(log, pl.concat(judged).unique("query", keep="first", maintain_order=True), names)
     found = list(parts)
     for name, table in tables.items():
-        rates = table.select("query", "document", "rate")
-        for k, queries in enumerate(found):
-            joined = judged_pairs(queries, "the data").join(rates, on=["query", "document"], how="left", maintain_order="left")
-            values = joined["rate"].fill_null(float("nan")).to_numpy().copy()
-            found[k] = replace(queries, sources={**queries.sources, name: values})
+        found = [replace(queries, sources={**queries.sources, name: _rates(_joined(queries, table))}) for queries in found]
     return found, [note for note in notes if "different parts" in note]
 
 
@@ -226,16 +222,15 @@ def attach(queries: Queries, table: pl.DataFrame, name: str = "click", label: st
     Raises:
         DataError: where the data have no document ids, or no pair of the log is in them (with three examples of each side).
     """
-    judged = judged_pairs(queries, label)
-    joined = judged.join(table, on=["query", "document"], how="left", maintain_order="left")
-    clicks = joined["rate"].fill_null(float("nan")).to_numpy().copy()
+    joined = _joined(queries, table, label)
+    clicks = _rates(joined)
     if not table.height:
         raise DataError(
             f"{label}: the click label {name!r}: no document of the log has as many impressions as min_impressions requires"
         )
     if np.isnan(clicks).all():
         ours, theirs = (
-            ", ".join(f"{q}/{d}" for q, d in side.select("query", "document").head(3).rows()) for side in (judged, table)
+            ", ".join(f"{q}/{d}" for q, d in side.select("query", "document").head(3).rows()) for side in (joined, table)
         )
         raise DataError(f"{label}: no document of the click log is in the data; query/document there: {theirs}; here: {ours}")
     from scipy import stats
@@ -250,6 +245,15 @@ def attach(queries: Queries, table: pl.DataFrame, name: str = "click", label: st
         correlation=float(np.nan_to_num(stats.kendalltau(clicks[both], queries.labels[both]).statistic)) if both.sum() > 1 else 0.0,
     )
     return replace(queries, sources={**queries.sources, name: clicks}), facts
+
+
+def _joined(queries: Queries, table: pl.DataFrame, label: str = "the data") -> pl.DataFrame:
+    """The judged documents with what the log says of them, null where it has nothing."""
+    return judged_pairs(queries, label).join(table, on=["query", "document"], how="left", maintain_order="left")
+
+
+def _rates(joined: pl.DataFrame) -> NDArray[np.float64]:
+    return joined["rate"].fill_null(float("nan")).to_numpy().copy()
 
 
 def _eligible_pairs(queries: Queries, clicks: NDArray[np.float64]) -> int:
