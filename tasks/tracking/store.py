@@ -138,20 +138,20 @@ def _readable_store() -> Iterator[None]:
         yield
     except (sqlite3.DatabaseError, DatabaseError) as error:
         said = str(getattr(error, "orig", error))
-        if not _is_of_damage(said):
+        if not _is_of_damage(said, "disk I/O"):
             raise
         raise _damage(said) from None
 
 
-def _is_of_damage(said: str) -> bool:
-    """Whether an error says that the folder's own database is damaged."""
-    return not is_shared() and re.search("malformed|not a database|disk I/O", said) is not None
+def _is_of_damage(said: str, *also: str) -> bool:
+    """Whether an error says that the folder's own database is damaged; `also`: what else says so, such as at its opening a disk that cannot be read."""
+    return not is_shared() and any(sign in said for sign in ("malformed", "not a database", *also))
 
 
 def _damage(said: str) -> TrackingError:
     return TrackingError(
         f"{_STORE}: {said}: it is damaged. Restore a backup, or try `sqlite3 {_STORE} .recover`; otherwise move the file away and run again. "
-        f"Whichever it is, remove {_STORE.name}-journal, {_STORE.name}-wal and {_STORE.name}-shm first, which SQLite would play into the other file"
+        f"Before another file takes its place, remove {_STORE.name}-journal, {_STORE.name}-wal and {_STORE.name}-shm: SQLite would play them into it"
     )
 
 
