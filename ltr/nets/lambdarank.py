@@ -10,7 +10,7 @@ Features are standardised by means and deviations of the training data, which ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, Self, cast
 
@@ -97,8 +97,52 @@ class State:
             raise ValueError(f"biases of ranks that are not finite numbers [epochs, sides, ranks], but of shape {biases.shape}")
         return replace(state, biases=biases)
 
+    def curve(self, validated: bool) -> Curve:
+        """The measure epoch by epoch; of validation queries only where there were any."""
+        iteration, train, valid = self.rows.T.copy()
+        return Curve(iteration.astype(np.int64), train, valid if validated else np.full_like(train, np.nan))
+
 
 _NUMBERS = ("rate", "epoch", "restarts", "before", "best_value", "best_epoch", "flat_value", "flat_since")
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """Queries in canonical order with their features as a net sees them; without validation queries, training ones stand in their place.
+
+    Attributes:
+        features, valid_features: ``float32 [documents, features]``.
+        scaling: by which they are standardised (`_scaling`).
+    """
+
+    queries: Queries
+    valid: Queries
+    features: Floats32
+    valid_features: Floats32
+    scaling: Floats
+
+    @classmethod
+    def of(cls, queries: Queries, valid: Queries | None, known: Queries) -> Self:
+        """Of canonical training queries, standardised by the documents of `known`.
+
+        Raises:
+            ValueError: for a feature that is infinite, or would be once it is standardised.
+        """
+        valid = canonical(valid) if valid is not None else queries
+        _require_finite(queries.features, queries.names)
+        scaling = _scaling(known.features)
+        features, valid_features = _standardised(queries.features, scaling), _standardised(valid.features, scaling)
+        far = np.flatnonzero(np.isinf(valid_features).any(axis=0))
+        if len(far):
+            raise ValueError(
+                f"LambdaRank: feature {queries.names[far[0]]!r} of the validation queries is infinite, or too far from those of the training queries"
+            )
+        return cls(queries, valid, features, valid_features, scaling)
+
+    @property
+    def validates(self) -> bool:
+        """Whether there are validation queries."""
+        return self.valid is not self.queries
 
 
 @dataclass(frozen=True)
@@ -211,37 +255,26 @@ class LambdaRank(Ranker):
             return self._chosen_way(self._way, queries, valid, tick, callbacks)
         order = canonical_order(queries)
         preferences, queries = preferences and preferences.reordered(order), reordered(queries, order)
-        valid = canonical(valid) if valid is not None else queries
-        _require_finite(queries.features, queries.names)
         known = queries if preferences is not None else judged_documents(queries, self.trained_for, self.conventions)
-        scaling = _scaling(known.features)
-        features, valid_features = _standardised(queries.features, scaling), _standardised(valid.features, scaling)
-        far = np.flatnonzero(np.isinf(valid_features).any(axis=0))
-        if len(far):
-            raise ValueError(
-                f"LambdaRank: feature {queries.names[far[0]]!r} of the validation queries is infinite, or too far from those of the training queries"
-            )
+        data = _Inputs.of(queries, valid, known)
         state = self._start(queries.n_features, start)
         objective = self._objective(queries, preferences, state)
         ranks = objective if isinstance(objective, Debiased) else None
-        fair, told = self._fair(queries, () if valid is queries else (valid,))
-        fair_mean = fair and fair.mean(self.stop_on, valid, self.conventions)
-        by_last = ranks is not None and (valid is queries or self.keep == "train")
+        fair, told = self._fair(queries, (data.valid,) if data.validates else ())
+        validation = self._validation(data.valid, fair)
+        by_last = ranks is not None and (not data.validates or self.keep == "train")
         states, pairs = {}, []
         for epoch in range(state.epoch, self.epochs):
             rng = np.random.default_rng([self.seed, state.restarts, epoch + 1])
             visits = rng.permutation(queries.n_queries)
-            weights = self.epoch(state.weights, features, queries, objective, epoch, state.rate, visits)
-            scores = weights.scores(features)
+            weights = self.epoch(state.weights, data.features, queries, objective, epoch, state.rate, visits)
+            scores = weights.scores(data.features)
             if not np.isfinite(scores).all():
                 raise ValueError(
                     f"LambdaRank: scores are no longer finite in epoch {epoch + 1}; learning_rate={self.learning_rate:g} is too large"
                 )
             train = self._of_training(queries, scores)
-            value = train
-            if valid is not queries:
-                scores_there = weights.scores(valid_features)
-                value = fair_mean(scores_there) if fair_mean else mean_measure(self.stop_on, valid, scores_there, self.conventions)
+            value = validation(weights.scores(data.valid_features)) if data.validates else train
             if tick is not None:
                 tick()
             if ranks is not None:
@@ -256,37 +289,32 @@ class LambdaRank(Ranker):
                 states[epoch + 1] = state
             if self.count_pairs and (epoch + 1) % self.count_pairs == 0:
                 pairs.append((epoch + 1, ledger(queries, self.objective, scores, self.conventions)))
-            key = str(self.watched)
-            values = {"train": {key: train}, **({} if valid is queries else {"valid": {key: value}})}
+            values = {"train": {str(self.watched): train}, **({"valid": {str(self.watched): value}} if data.validates else {})}
             answers = [callback(Progress(epoch + 1, self.epochs, values)) for callback in callbacks]
             if any(answers):
                 break
-        iteration, train_values, valid_values = (state.rows[:, k] for k in range(3))
-        remarks: tuple[str, ...] = (
-            f"best epoch {state.best_epoch} of {self.epochs}, {state.restarts} restart{'' if state.restarts == 1 else 's'}",
-        )
-        if by_last:
-            remarks = (f"kept the last epoch ({state.epoch}): biased clicks cannot show which epoch is best",)
-        if preferences is not None and (cyclic := preferences.in_cycles(queries.n_documents)):
-            remarks += (f"on cycles of preferences: {cyclic} document{'' if cyclic == 1 else 's'}",)
-        remarks += tuple(saturations(self.objective, self.epochs))
-        if self._way and state.biases.size:
-            remarks += (in_words(self._way, state.biases[min(state.best_epoch, len(state.biases) - 1)]),)
-            if self._way.kind != "ipw" and shown_once(Shown.on(queries, self._way, self.terms[0]).ask):
-                remarks += (ONLY_FEATURES,)
-        remarks += told
+        best = f"best epoch {state.best_epoch} of {self.epochs}, {state.restarts} restart{'' if state.restarts == 1 else 's'}"
+        last = f"kept the last epoch ({state.epoch}): biased clicks cannot show which epoch is best"
         return replace(
             self,
             weights=state.best,
-            scaling=scaling,
+            scaling=data.scaling,
             names=queries.names,
-            curve=Curve(
-                iteration.astype(np.int64), train_values, np.full_like(train_values, np.nan) if valid is queries else valid_values
-            ),
-            remarks=remarks,
+            curve=state.curve(data.validates),
+            remarks=(last if by_last else best, *self._remarks(queries, preferences, state), *told),
             states={**states, state.epoch: state},
             pairs=tuple(pairs),
         )
+
+    def _remarks(self, queries: Queries, preferences: Preferences | None, state: State) -> Iterator[str]:
+        """What is to be said of what was learned from."""
+        if preferences is not None and (cyclic := preferences.in_cycles(queries.n_documents)):
+            yield f"on cycles of preferences: {cyclic} document{'' if cyclic == 1 else 's'}"
+        yield from saturations(self.objective, self.epochs)
+        if self._way and state.biases.size:
+            yield in_words(self._way, state.biases[min(state.best_epoch, len(state.biases) - 1)])
+            if self._way.kind != "ipw" and shown_once(Shown.on(queries, self._way, self.terms[0]).ask):
+                yield ONLY_FEATURES
 
     def fit_watched(
         self,
@@ -345,6 +373,12 @@ class LambdaRank(Ranker):
     def _largest(self, queries: Queries) -> float:
         """Of the labels that are learned from."""
         return largest(queries.source(Measure.of(self.terms[0].measure).source))
+
+    def _validation(self, valid: Queries, fair: FairPages | None) -> Callable[[Floats], float]:
+        """What scores of validation queries are judged by."""
+        if fair is not None and (pages := fair.mean(self.stop_on, valid, self.conventions)):
+            return pages
+        return lambda scores: mean_measure(self.stop_on, valid, scores, self.conventions)
 
     def _of_training(self, queries: Queries, scores: Floats) -> float:
         """What the learning rate follows.
