@@ -1,7 +1,7 @@
 """A grid of cells over one data set's folds: what there is to train, training it, and choosing on validation."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import ltr
@@ -46,70 +46,100 @@ def sweep(config: RunConfig, folds: tuple[Fold, ...], tracker: Tracker, fresh: b
         ExpectationError: where an expected number does not come out.
         Exception: of the first cell, where no ranker could be trained.
     """
-    results: dict[int, CellResult] = {}
-    errors: dict[int, tuple[Cell, Exception]] = {}
-    there: set[str] = set()
-    bases: dict[tuple[str, int], list[Trained]] = {}
+    training = _Training(config, tracker, fresh, progress)
+    written = _train_written(config, folds, training)
+    drawn = search(config, folds, tracker, fresh, progress)
+    alone = (*written, *drawn.cells)
+    left, lost = config.without(_incomplete(config.alone, alone, len(folds)))
+    done = (*alone, *_train_on_scores(left, folds, alone, training))
+    left, more = left.without(_incomplete(list(left.rankers), done, len(folds)))
+    failures = (*(Failure(cell.label, str(error)) for cell, error in training.errors), *drawn.failures, *lost, *more)
+    if not left.rankers:
+        raise training.errors[0][1] if training.errors else ValueError("\n".join(map(str, drawn.failures)))
+    return Swept(left, tuple(one for one in done if one.ranker in left.rankers), failures, drawn.searches, drawn.budget)
 
-    def finished(cell: Cell, result: CellResult) -> None:
-        results[id(cell)] = result
-        below = bases.get((cell.ranker, cell.fold), [])
-        tracker.cell(cell, result, list(describe_fold(cell.data)), below=[one.result.key for one in below])
-        progress.done(told(cell, result, config.select_of(cell.ranker), result.key in there))
 
-    def failed(cell: Cell, error: Exception) -> None:
-        errors[id(cell)] = (cell, error)
-        tracker.failed_cell(cell, cell_key(cell), str(error))
-        progress.done(f"{cell.label}: {error}")
+@dataclass
+class _Training:
+    """Trains cells; notes each in MLflow and says it as soon as it is done.
 
-    def trained(cells: Iterable[Cell]) -> tuple[Trained, ...]:
+    Attributes:
+        errors: cells that could not be trained, and why.
+        below: of rankers on the scores of others, the cells that these are of, by ranker and fold.
+    """
+
+    config: RunConfig
+    tracker: Tracker
+    fresh: bool
+    progress: Progress
+    errors: list[tuple[Cell, Exception]] = field(default_factory=list)
+    below: dict[tuple[str, int], list[Trained]] = field(default_factory=dict)
+    there: set[str] = field(default_factory=set)
+
+    def begin(self, title: str, cells: Sequence[Cell]) -> None:
+        """Says what is to be trained, of which some may be there."""
+        if cells:
+            self.progress.begin(title, len(cells))
+        self.there |= set() if self.fresh else {key for cell in cells if CellFolder.of(key := cell_key(cell)).is_finished}
+
+    def train(self, cells: Sequence[Cell], all_of_them: bool = False, parts: int | None = None) -> tuple[Trained, ...]:
+        """Those that could be trained, in their order; the error of one that cannot is raised where it takes `all_of_them`."""
+        results: dict[int, CellResult] = {}
+
+        def finished(cell: Cell, result: CellResult) -> None:
+            results[id(cell)] = result
+            self.note(cell, result)
+            self.progress.done(told(cell, result, self.config.select_of(cell.ranker), result.key in self.there))
+
+        def failed(cell: Cell, error: Exception) -> None:
+            self.errors.append((cell, error))
+            self.tracker.failed_cell(cell, cell_key(cell), str(error))
+            self.progress.done(f"{cell.label}: {error}")
+
+        config = self.config if parts is None else self.config.model_copy(update={"parts": parts})
+        train_all(config, cells, self.fresh, finished, None if all_of_them else failed)
         return tuple(Trained(cell, results[id(cell)]) for cell in cells if id(cell) in results)
 
+    def note(self, cell: Cell, result: CellResult) -> None:
+        """In MLflow."""
+        below = self.below.get((cell.ranker, cell.fold), [])
+        self.tracker.cell(cell, result, list(describe_fold(cell.data)), below=[one.result.key for one in below])
+
+
+def _train_written(config: RunConfig, folds: tuple[Fold, ...], training: _Training) -> tuple[Trained, ...]:
+    """Cells of the rankers whose parameters are written down, those with expected numbers first."""
     cells = cells_of(config, [name for name in config.alone if name not in config.searched], folds)
-    if cells:
-        progress.begin("training", len(cells))
-    there |= _finished(cells, fresh)
+    training.begin("training", cells)
     expected = config.expect.values if config.expect else {}
-    first = [cell for cell in cells if cell.ranker in expected]
-    train_all(config, first, fresh, finished)
+    first = training.train([cell for cell in cells if cell.ranker in expected], all_of_them=True)
     if first and not any(type(one).choose is not Evidence.choose for one in asked_for(config)):
-        expect_numbers(config, _compared(trained(first), config))
-    train_all(config, [cell for cell in cells if cell.ranker not in expected], fresh, finished, failed)
-    found = search(config, folds, tracker, fresh, progress)
-    alone = (*trained(cells), *found.cells)
-    left, lost = config.without(_incomplete(config.alone, alone, len(folds)))
-    if on_scores := _on_scores(left):
-        own = tuple(one for one in alone if one.ranker in left.alone)
-        taken = select(Gathering(left, folds, own, (), tracker, progress))
-        bases |= {(name, fold): _bases(taken, name, fold) for name in on_scores for fold in range(len(folds))}
-    for one in {id(one): one for below in bases.values() for one in below}.values():
-        tracker.cell(one.cell, one.result, list(describe_fold(one.cell.data)))
-    stacked = _stacked_cells(left, folds, bases)
-    if stacked:
-        progress.begin("training on scores", len(stacked))
-        there |= _finished(stacked, fresh)
-        train_all(left.model_copy(update={"parts": 1}), stacked, fresh, finished, failed)
-    done = (*alone, *trained(stacked))
-    left, more = left.without(_incomplete(list(left.rankers), done, len(folds)))
-    if not left.rankers:
-        raise next(iter(errors.values()))[1] if errors else ValueError("\n".join(map(str, found.failures)))
-    failures = (*(Failure(cell.label, str(error)) for cell, error in errors.values()), *found.failures, *lost, *more)
-    return Swept(left, tuple(one for one in done if one.ranker in left.rankers), failures, found.searches, found.budget)
+        expect_numbers(config, _compared(first, config))
+    trained = (*first, *training.train([cell for cell in cells if cell.ranker not in expected]))
+    found = {id(one.cell): one for one in trained}
+    return tuple(found[id(cell)] for cell in cells if id(cell) in found)
+
+
+def _train_on_scores(
+    config: RunConfig, folds: tuple[Fold, ...], alone: Sequence[Trained], training: _Training
+) -> tuple[Trained, ...]:
+    """Cells of the rankers that learn from scores of others, on the cells that are chosen of these."""
+    on_scores = [name for name in config.rankers if name not in config.alone]
+    if not on_scores:
+        return ()
+    own = tuple(one for one in alone if one.ranker in config.alone)
+    taken = select(Gathering(config, folds, own, (), training.tracker, training.progress))
+    training.below |= {(name, fold): _bases(taken, name, fold) for name in on_scores for fold in range(len(folds))}
+    for one in {id(one): one for below in training.below.values() for one in below}.values():
+        training.note(one.cell, one.result)
+    cells = [cell for name in on_scores for cell in _stacked_cells(config, name, folds, training.below)]
+    training.begin("training on scores", cells)
+    return training.train(cells, parts=1)
 
 
 def _incomplete(rankers: Sequence[str], trained: Sequence[Trained], n_folds: int) -> list[str]:
     """Rankers without a trained cell on some fold."""
     folds = {name: {one.fold for one in trained if one.ranker == name} for name in rankers}
     return [name for name in rankers if len(folds[name]) < n_folds]
-
-
-def _finished(cells: Sequence[Cell], fresh: bool) -> set[str]:
-    """Keys of cells that are there and will not be trained."""
-    return set() if fresh else {key for cell in cells if CellFolder.of(key := cell_key(cell)).is_finished}
-
-
-def _on_scores(config: RunConfig) -> list[str]:
-    return [name for name in config.rankers if name not in config.alone]
 
 
 def _bases(taken: Gathering, ranker: str, fold: int) -> list[Trained]:
@@ -125,15 +155,16 @@ def _bases(taken: Gathering, ranker: str, fold: int) -> list[Trained]:
     return found
 
 
-def _stacked_cells(config: RunConfig, folds: tuple[Fold, ...], bases: Mapping[tuple[str, int], Sequence[Trained]]) -> list[Cell]:
-    """The cells of rankers on the scores of others, which are known by ranker and fold."""
-    cells = []
-    for name in _on_scores(config):
-        names = config.rankers[name].inputs
-        below = [[one.result.key for one in bases[name, k]] for k in range(len(folds))]
-        scored = [stack(fold, dict(zip(names, keys, strict=True)), config.seed) for fold, keys in zip(folds, below, strict=True)]
-        cells += cells_of(config, [name], tuple(scored))
-    return cells
+def _stacked_cells(
+    config: RunConfig, ranker: str, folds: tuple[Fold, ...], bases: Mapping[tuple[str, int], Sequence[Trained]]
+) -> list[Cell]:
+    """The cells of a ranker on the scores of others, which are known by ranker and fold."""
+    below = [
+        {name: one.result.key for name, one in zip(config.rankers[ranker].inputs, bases[ranker, k], strict=True)}
+        for k in range(len(folds))
+    ]
+    scored = tuple(stack(fold, keys, config.seed) for fold, keys in zip(folds, below, strict=True))
+    return cells_of(config, [ranker], scored)
 
 
 def select(gathering: Gathering) -> Gathering:
