@@ -38,9 +38,12 @@ _AT_A_TIME = 16
 """Columns that become rows together: their float32 of a row are one line of the processor's cache, which is then written once."""
 
 
-def rows_of(columns: Iterable[NDArray[Any]], n_rows: int, n_columns: int) -> NDArray[np.float32]:
-    """Columns beside each other, ``float32 [rows, columns]``; each is asked for when those before it were taken. Numbers beyond float32 are infinite."""
-    rows, following = np.empty((n_rows, n_columns), np.float32), iter(columns)
+def rows_of(
+    columns: Iterable[NDArray[Any]], n_rows: int, n_columns: int, into: NDArray[np.float32] | None = None
+) -> NDArray[np.float32]:
+    """Columns beside each other, ``float32 [rows, columns]``, in `into` where it is given; each is asked for when those before it were taken.
+    Numbers beyond float32 are infinite."""
+    rows, following = np.empty((n_rows, n_columns), np.float32) if into is None else into, iter(columns)
     for first in range(0, n_columns, _AT_A_TIME):
         own = rows[:, first : first + _AT_A_TIME]
         together = np.empty(own.shape[::-1], np.float32)

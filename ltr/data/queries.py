@@ -387,12 +387,17 @@ def _in_order(first: NDArray[np.uint64], second: NDArray[np.uint64], third: NDAr
     return True
 
 
+def rows_within(queries: Queries, selected: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The rows of the `selected` queries (indices), in their order."""
+    spans = [np.arange(queries.offsets[q], queries.offsets[q + 1]) for q in selected]
+    return np.concatenate(spans) if spans else np.empty(0, np.intp)
+
+
 def select(queries: Queries, selected: NDArray[np.intp]) -> Queries:
     """The data set of the `selected` queries (indices), in their order."""
-    spans = [np.arange(queries.offsets[q], queries.offsets[q + 1]) for q in selected]
     return replace(
         queries,
-        **_rows(queries, np.concatenate(spans) if spans else np.empty(0, np.intp)),
+        **_rows(queries, rows_within(queries, selected)),
         **_queries(queries, selected),
         offsets=offsets_from_sizes(np.diff(queries.offsets)[selected]),
     )

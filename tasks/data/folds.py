@@ -13,7 +13,7 @@ from tasks.config.data_section import Data
 from tasks.data.check import leaking_features
 from tasks.data.ingest import without
 from tasks.records import DataError, Fold, number_of
-from tasks.store.datasets import keep_queries, open_queries
+from tasks.store.datasets import keep_part, keep_queries, open_queries
 from tasks.store.state import Noted, made_once, remember, remembered
 
 
@@ -31,9 +31,9 @@ def split(name: str, data: Data, seed: int) -> list[Fold]:
     if data.folds == 1:
         ends = np.maximum(1, np.round(np.cumsum(data.shares) * len(order))).astype(int)
         cut = np.split(order, [min(ends[0], len(order) - 2), min(max(ends[1], ends[0] + 1), len(order) - 1)])
-        folds = [Fold(*(keep_queries(select(queries, np.sort(part))) for part in cut))]
+        folds = [Fold(*(keep_part(name, part) for part in cut))]
     else:
-        parts = [keep_queries(select(queries, np.sort(part))) for part in np.array_split(order, data.folds)]
+        parts = [keep_part(name, part) for part in np.array_split(order, data.folds)]
         folds = _rotate(parts)
     remember(recipe, Noted(tuple(name for fold in folds for name in fold.roles.values()), folds=tuple(folds)))
     return folds
@@ -50,7 +50,7 @@ def validation_cut(train: str, test: str, data: Data, seed: int) -> Fold:
         raise DataError(f"train: {number_of(queries.n_queries, 'query')} cannot be cut into training and validation queries")
     order = shuffled(queries, seed)
     kept = min(max(1, round(len(order) * data.shares[0] / sum(data.shares[:2]))), len(order) - 1)
-    own, held_out = (keep_queries(select(queries, np.sort(part))) for part in (order[:kept], order[kept:]))
+    own, held_out = (keep_part(train, part) for part in (order[:kept], order[kept:]))
     fold = Fold(own, held_out, test)
     remember(recipe, Noted((fold.train, fold.valid), folds=(fold,)))
     return fold
@@ -64,7 +64,7 @@ def share(name: str, part: float, seed: int) -> str:
     def drawn() -> Noted:
         queries = open_queries(name)
         chosen = shuffled(queries, seed)[: max(2, round(part * queries.n_queries))]
-        return Noted((keep_queries(select(queries, np.sort(chosen))),))
+        return Noted((keep_part(name, chosen),))
 
     return made_once({"share": 1, "data": name, "part": part, "seed": seed}, drawn).data[0]
 

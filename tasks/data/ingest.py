@@ -26,13 +26,13 @@ from tasks.config.data_section import Data
 from tasks.data.files import expanded, located
 from tasks.data.json_lines import SUFFIXES
 from tasks.data.tables import (
+    Table,
     categories_in,
     header_of,
     id_texts,
     is_table,
     known_codes,
     numbers,
-    read_table,
     reading,
     require_plain,
     told_unknown,
@@ -311,18 +311,20 @@ def _called(pattern: str, columns: Sequence[str]) -> list[str]:
 
 
 def _of_table(path: Path, data: Data) -> Rows:
-    frame = read_table(path)
+    table = Table(path)
+    columns = table.columns
     for column in (data.query, data.label, *([data.weight] if data.weight else []), *data.sources, *data.attributes):
-        _require_column(path, frame.columns, column)
+        _require_column(path, columns, column)
     others = (data.query, data.label, data.document, data.weight, *data.sources, *data.attributes)
     for name in data.categories:
-        if name not in frame.columns:
+        if name not in columns:
             raise DataError(f"{path}: no column {name!r} (data.categorical)")
-    ignored = {pattern: _called(pattern, frame.columns) for pattern in data.ignore}
+    ignored = {pattern: _called(pattern, columns) for pattern in data.ignore}
     left_out = {*others, *chain.from_iterable(ignored.values())}
-    names = tuple(name for name in frame.columns if name not in left_out)
+    names = tuple(name for name in columns if name not in left_out)
+    frame = table.read([name for name in columns if name in others])
     for name in names:
-        if name in _ROW_NUMBERS or (name == "index" and _counts(frame[name])):
+        if name in _ROW_NUMBERS or (name == "index" and _counts(table.read([name])[name])):
             raise DataError(
                 f"{path}: a column is named {name!r}, as data frames name their row numbers, which are not a feature: write the file with index=False, or "
                 f"leave the column out by data.ignore: [{name!r}]"
@@ -330,23 +332,24 @@ def _of_table(path: Path, data: Data) -> Rows:
     labels = _labels(path, frame, data.label, data)
     ids = _ids(path, frame, data.query)
     documents = _ids(path, frame, data.document) if data.document in frame.columns else None
-    notes = [f"{path.name}: data.ignore: no column is named {pattern!r}" for pattern, columns in ignored.items() if not columns]
+    notes = [f"{path.name}: data.ignore: no column is named {pattern!r}" for pattern, called in ignored.items() if not called]
     notes += [
         note for column in (data.query, data.document) if column in frame.columns for note in _with_points(path, frame[column])
     ]
 
-    def feature(name: str) -> NDArray[np.float32]:
+    def feature(name: str, beside: pl.DataFrame) -> NDArray[np.float32]:
         if own := data.categories.get(name):
-            exact = known_codes(path, frame, name, own)
-            notes.extend(_unknown(path, frame[name], exact))
+            exact = known_codes(path, beside, name, own)
+            notes.extend(_unknown(path, beside[name], exact))
         else:
-            exact = numbers(path, frame, name, data)
+            exact = numbers(path, beside, name, data)
         with np.errstate(over="ignore"):  # infinite as a float32, which `check` refuses
             kept = exact.astype(np.float32)
         notes.extend(_lost_digits(path, name, exact, kept))
         return kept
 
-    features = rows_of(map(feature, names), frame.height, len(names))
+    features = zeros((frame.height, len(names)), np.float32)
+    rows_of((feature(*one) for one in table.each(names, frame)), frame.height, len(names), features)
     weights = numbers(path, frame, data.weight, data) if data.weight else None
     sources = {name: _labels(path, frame, name, data) for name in data.sources}
     attributes = {name: _attribute(path, frame, name, data) for name in data.attributes}

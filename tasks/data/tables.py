@@ -22,6 +22,8 @@ SEPARATORS = {".csv": ",", ".tsv": "\t"}
 TABLES = {".parquet", *SEPARATORS}
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
 csv.field_size_limit((1 << 31) - 1)  # for the whole process; what is no id and no number may be as long as it likes
+_COLUMNS = 16
+"""Of Parquet that are read at a time."""
 _SAMPLE = 1 << 20
 """Bytes of a file that are looked at before it is read."""
 MISSING = ["", "NULL", "NA", "nan", "NaN"]
@@ -191,13 +193,42 @@ def read_table(path: Path) -> pl.DataFrame:
     Raises:
         DataError: as `scan`, for a table without rows, a damaged file, and a line with fewer or more fields than the header.
     """
-    with reading(path):
-        frame = scan(path).collect()
-    if frame.height == 0:
-        raise DataError(f"{path}: no document in it")
-    if path.suffix.lower() in SEPARATORS and frame.to_series(-1).null_count():
-        refuse_uneven_lines(path)
-    return frame
+    table = Table(path)
+    return table.read(table.columns)
+
+
+class Table:
+    """A table of which columns are read when they are asked for: Parquet has each on its own, text is read as a whole, once."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with reading(path):
+            self._lazy = scan(path)
+            if path.suffix.lower() in SEPARATORS:
+                whole = self._lazy.collect()
+                if whole.height and whole.to_series(-1).null_count():
+                    refuse_uneven_lines(path)
+                self._lazy = whole.lazy()
+            self.columns = self._lazy.collect_schema().names()
+
+    def read(self, columns: Sequence[str]) -> pl.DataFrame:
+        """Some columns, all rows.
+
+        Raises:
+            DataError: for a table without rows, and a damaged file.
+        """
+        with reading(self._path):
+            frame = self._lazy.select(columns).collect()
+        if frame.height == 0:
+            raise DataError(f"{self._path}: no document in it")
+        return frame
+
+    def each(self, names: Sequence[str], beside: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+        """Names of columns, each with a frame that has it, and the columns of one `beside`; some are read at a time."""
+        for first in range(0, len(names), _COLUMNS):
+            some = names[first : first + _COLUMNS]
+            frame = beside.hstack(self.read([name for name in some if name not in beside.columns]))
+            yield from ((name, frame) for name in some)
 
 
 def require_writable(path: Path) -> None:

@@ -6,8 +6,9 @@ from hashlib import sha256
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ltr.data.queries import Queries, canonical_order, reordered, without_features
+from ltr.data.queries import Queries, canonical_order, reordered, rows_within, select, without_features
 from tasks.records import DataError
 from tasks.store import state
 from tasks.store.large import taken
@@ -51,6 +52,17 @@ def keep_queries(queries: Queries) -> str:
             about = {"content": content, "names": queries.names, "queries": queries.n_queries, "documents": queries.n_documents}
             write_json(partial / "about.json", about)
     return name
+
+
+def keep_part(name: str, selected: NDArray[np.intp]) -> str:
+    """Stores some queries (indices) of a stored data set, as they lie there."""
+    return keep_queries(_part(open_queries(name), np.sort(selected)))
+
+
+def _part(queries: Queries, selected: NDArray[np.intp]) -> Queries:
+    """`select`, with the features in a file where they are large."""
+    features = taken(queries.features, rows_within(queries, selected))
+    return replace(select(without_features(queries), selected), features=features, names=queries.names)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 numpy's `memmap` over a temporary file would do but for a full disk, which ends the process at some later write: the room is asked for first.
 """
 
+import mmap
 import os
 import tempfile
 from typing import Any
@@ -36,9 +37,22 @@ def zeros(shape: tuple[int, ...], kind: DTypeLike) -> NDArray[Any]:
 
 
 def taken(rows: NDArray[Any], order: NDArray[np.intp]) -> NDArray[Any]:
-    """``rows[order]``, in a file where it is large, a few rows at a time."""
+    """``rows[order]``, in a file where it is large, a few rows at a time. What is in a file itself keeps no memory then."""
     found = zeros((len(order), *rows.shape[1:]), rows.dtype)
     step = max(_BYTES_AT_A_TIME * len(rows) // max(rows.nbytes, 1), 1)
     for first in range(0, len(order), step):
         found[first : first + step] = rows[order[first : first + step]]
+        _let_go(found)
+    _let_go(rows)
     return found
+
+
+def _let_go(array: NDArray[Any]) -> None:
+    """Gives back the memory of an array that `zeros` made in a file, where its numbers stay."""
+    whole: Any = array
+    file: Any = None
+    file: Any = None
+    while isinstance(whole, np.ndarray) and not isinstance(file := whole.base, mmap.mmap):
+        whole = file
+    if isinstance(whole, np.memmap) and whole.mode == "r+" and hasattr(mmap, "MADV_DONTNEED"):
+        file.madvise(mmap.MADV_DONTNEED)

@@ -1,6 +1,8 @@
 """Arrays in files without a name."""
 
 import errno
+import mmap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -37,3 +39,19 @@ def test_a_full_disk_is_told_before_anything_is_written(workplace, monkeypatch):
     monkeypatch.setattr(large.os, "posix_fallocate", full, raising=False)
     with pytest.raises(OSError, match="No space left"):
         zeros((10,), np.float64)
+
+
+@pytest.mark.skipif(not hasattr(mmap, "MADV_DONTNEED"), reason="the system cannot be told what is not needed")
+def test_rows_that_were_taken_keep_no_memory(workplace):
+    rows = zeros((1 << 20, 16), np.float32)
+    rows[:] = np.arange(1 << 20)[:, None]
+    before = in_files()
+    found = taken(rows, np.arange(1 << 20)[::-1])
+    assert before > rows.nbytes
+    assert in_files() < before - 0.9 * rows.nbytes
+    assert np.array_equal(found[::-1], rows)
+
+
+def in_files():
+    """Bytes of files that this process has in memory."""
+    return 1024 * int(Path("/proc/self/status").read_text().split("RssFile:")[1].split()[0])
