@@ -1,6 +1,7 @@
 """Killed at any moment and started again, a sweep ends as if nothing had happened."""
 
 import json
+import os
 import random
 import shutil
 import signal
@@ -8,11 +9,13 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import polars as pl
 import pytest
 import yaml
+from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL
 
 from flows.pipeline import run
 from tasks.config.reading import parse
@@ -176,44 +179,123 @@ LONGER = {
     "rankers": {"linear": {"kind": "lambdarank", "epochs": 1500, "sweep": {"learning_rate": [k / 1000 for k in range(1, 25)]}}},
 }
 """Many cells, and training takes most of their time."""
+FORKED = """
+import os, sys
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+
+from flows.cli import main
+
+for name in sys.stdin.readline().split():
+    with suppress(ImportError):
+        import_module(name)
+for folder in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        os.chdir(folder.strip())
+        for stream in (1, 2):
+            os.dup2(os.open(f"said-{stream}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
+        code = main(["run", "c.yaml", "--json"])
+        sys.stdout.flush()
+        os._exit(code)
+    print(child, flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+"""Runs of folders that standard input names, one after another, each in a fork of a process that has imported all; says number and exit code."""
 
 
-def kill_while_training(folder, seconds, seed):
+class ForkedRuns:
+    """Starts the run in a folder, again and again, without importing again. Where `environment` names a Prefect server it is used."""
+
+    def __init__(self, folder, environment):
+        imported = "import sys; from flows.cli import main; main(['run', 'c.yaml']); print(*sys.modules)"
+        once = prepared(folder, CONFIG)
+        modules = subprocess.run(
+            [sys.executable, "-c", imported], cwd=once, env=environment, capture_output=True, text=True, check=True
+        )
+        shutil.rmtree(once)
+        once.mkdir()
+        self.folder = folder
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", FORKED], cwd=once, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self._write(modules.stdout.splitlines()[-1] + "\n")
+
+    def start(self):
+        """The number of the process that runs."""
+        for stream in (1, 2):
+            (self.folder / f"said-{stream}").unlink(missing_ok=True)
+        self._write(f"{self.folder}\n")
+        return int(self.process.stdout.readline())
+
+    def start_training(self):
+        process = self.start()
+        while not any(line.startswith(("training", "found")) for line in self.said().splitlines()):
+            time.sleep(0.01)
+        return process
+
+    def said(self):
+        said = self.folder / "said-2"
+        return said.read_text() if said.exists() else ""
+
+    def ended(self):
+        """The exit code, once it has ended."""
+        return int(self.process.stdout.readline())
+
+    def _write(self, line):
+        self.process.stdin.write(line)
+        self.process.stdin.flush()
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(30)
+
+
+def kill_while_training(runs, seconds, seed):
     """Starts the run and kills its process alone at a random moment of the `seconds` from the beginning of training on: whether it was
     still at work, whether a finished cell was not in MLflow yet, and the cells that were finished."""
-    run = subprocess.Popen(COMMAND, cwd=folder, env=own_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    for line in run.stderr:
-        if line.startswith(("training", "found")):
-            break
-    try:
-        run.wait(random.Random(seed).uniform(0, seconds))
-    except subprocess.TimeoutExpired:
-        run.send_signal(signal.SIGKILL)
-    run.wait(30)
-    run.stderr.close()
-    finished = finished_cells(folder)
-    logged = rows(folder, "mlflow", "select name from runs where status = 'FINISHED' and lifecycle_stage = 'active'")
-    return run.returncode == -signal.SIGKILL, len(logged) < len(finished), finished
+    process = runs.start_training()
+    time.sleep(random.Random(seed).uniform(0, seconds))
+    with suppress(ProcessLookupError):
+        os.kill(process, signal.SIGKILL)
+    killed = runs.ended() == -signal.SIGKILL
+    finished = finished_cells(runs.folder)
+    logged = rows(runs.folder, "mlflow", "select name from runs where status = 'FINISHED' and lifecycle_stage = 'active'")
+    return killed, len(logged) < len(finished), finished
 
 
 @pytest.mark.long
 @pytest.mark.timeout(6 * 3600)
-def test_a_thousand_kills_between_and_inside_cells(tmp_path):
+def test_a_thousand_kills_between_and_inside_cells(tmp_path, prefect_server):
     """A folder is killed again and again, within the time of two cells, until none is left to be trained; counts go to standard output. One
-    kill, in `test_sigkill_after_a_cell`, stays in the normal suite."""
-    whole = prepared(tmp_path / "whole", LONGER)
-    started = time.monotonic()
-    uninterrupted = finish(whole)
+    kill, in `test_sigkill_after_a_cell`, stays in the normal suite, with a Prefect server of the run's own."""
+    uninterrupted = finish(prepared(tmp_path / "whole", LONGER))
     cells = len(uninterrupted[1])
+    server = {
+        "PREFECT_API_URL": PREFECT_API_URL.value(),
+        "PREFECT_API_AUTH_STRING": PREFECT_API_AUTH_STRING.value(),
+    }
+    runs = ForkedRuns(tmp_path / "run", own_environment() | server)
+    prepared(runs.folder, LONGER)
+    runs.start_training()
+    started = time.monotonic()
+    assert runs.ended() == 0, runs.said()
     seconds = 2 * (time.monotonic() - started) / cells
+    shutil.rmtree(runs.folder)
     finished, between, kills = [], 0, 0
     while len(finished) < 1000:
-        folder, before = prepared(tmp_path / "run", LONGER), {}
+        folder, before = prepared(runs.folder, LONGER), {}
         while len(before) < cells:
             kills += 1
-            killed, unlogged, before = kill_while_training(folder, seconds, kills)
+            killed, unlogged, before = kill_while_training(runs, seconds, kills)
             finished += [len(before)] * killed
             between += killed and unlogged
+        runs.start()
+        assert runs.ended() == 0, runs.said()
+        for table in ("flow_run", "task_run"):
+            with sqlite3.connect(Path(os.environ["PREFECT_HOME"]) / "prefect.db") as store:
+                assert not store.execute(f"select id from {table} where state_type = 'RUNNING'").fetchall()
         assert_as_if_nothing_had_happened(folder, uninterrupted, before)
         shutil.rmtree(folder)
         early = sum(n < cells for n in finished)
@@ -226,6 +308,7 @@ def test_a_thousand_kills_between_and_inside_cells(tmp_path):
             "between a cell and its record",
             flush=True,
         )
+    runs.close()
     assert sum(n < cells for n in finished) >= 500
 
 
