@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 import ltr
 from ltr.data.queries import Queries
 from ltr.metrics.calibration import Confusion, calibrate, expected_labels
+from ltr.metrics.gains import graded
 from tasks.config.calibrate import Calibrate
 from tasks.config.data_section import Data
 from tasks.data.files import located
@@ -39,7 +40,7 @@ def calibrated(sets: Mapping[str, str], data: Data, conventions: ltr.Conventions
         return dict(sets), ()
     digests = {path: digest_of_file(path) for path in map(located, asked.judgments)}
     recipe = {
-        "calibrate": 5,
+        "calibrate": 6,
         "data": list(sets.values()),
         "asked": {**asked.model_dump(mode="json"), "judgments": [digests[located(path)] for path in asked.judgments]},
         "gain": conventions.gain,
@@ -50,7 +51,7 @@ def calibrated(sets: Mapping[str, str], data: Data, conventions: ltr.Conventions
         of_people = read_judgments(asked.judgments)[0] if asked.judgments else None
     named = [_with_people(open_queries(name), asked, of_people, label) for label, name in sets.items()]
     try:
-        confusion = _learned(named, asked)
+        confusion = _learned(named, asked, conventions)
     except ValueError as error:
         raise DataError(f"data.calibrate: {error}") from None
     made = tuple(keep_queries(_expected(queries, asked, confusion, conventions)) for queries in named)
@@ -59,7 +60,7 @@ def calibrated(sets: Mapping[str, str], data: Data, conventions: ltr.Conventions
     return dict(zip(sets, made, strict=True)), notes
 
 
-def _learned(sets: list[Queries], asked: Calibrate) -> Confusion:
+def _learned(sets: list[Queries], asked: Calibrate, conventions: ltr.Conventions) -> Confusion:
     """The confusion between people and machine over the documents of all sets that the machine labelled."""
     known = [~np.isnan(queries.labels) for queries in sets]
     first = np.cumsum([0, *(queries.n_queries for queries in sets)])
@@ -70,7 +71,13 @@ def _learned(sets: list[Queries], asked: Calibrate) -> Confusion:
         name: np.concatenate([_attribute(queries, name)[has] for queries, has in zip(sets, known, strict=True)])
         for name in asked.by
     }
-    return calibrate(np.concatenate(people), np.concatenate(machine), attributes, np.concatenate(query))
+    return calibrate(
+        np.concatenate(people),
+        np.concatenate(machine),
+        attributes,
+        np.concatenate(query),
+        gain=lambda labels: graded(labels, conventions),
+    )
 
 
 def _attribute(queries: Queries, name: str) -> NDArray[np.str_]:

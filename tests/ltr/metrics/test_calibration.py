@@ -135,6 +135,45 @@ def test_expected_gains_are_not_gains_of_expected_labels():
         np.testing.assert_allclose(graded(label_worth(mean, rules), rules), mean)
 
 
+def test_gains_of_rare_labels_are_not_drawn_down():
+    """Where relevance is rare, the drawing that makes labels likeliest takes most of a high label's worth away."""
+    at_large, scale = np.array([0.97, 0.015, 0.008, 0.005, 0.002]), np.arange(5)
+    says = np.exp(-1.2 * np.abs(scale[:, None] - scale))  # P(the machine says | people say)
+    says /= says.sum(axis=1, keepdims=True)
+    joint, rules = at_large[:, None] * says, Conventions()
+    gains = graded(scale.astype(np.float64), rules)
+    true, shares = gains @ joint / joint.sum(axis=0), joint.sum(axis=0)
+    off: dict[bool, list[float]] = {False: [], True: []}
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        people = rng.choice(5, 3000, p=at_large)
+        machine = (rng.random(3000)[:, None] > np.cumsum(says[people], axis=1)).sum(axis=1).clip(max=4)
+        for by_gain in off:
+            found = calibrate(people, machine, gain=(lambda labels: graded(labels, rules)) if by_gain else None)
+            expected = expected_gains(found.of(scale, {}), graded(found.people, rules))[0]
+            off[by_gain].append(float((expected - true) @ shares))
+    mean = float(true @ shares)
+    assert np.mean(off[False]) < -0.15 * mean, "by likelihood a fifth of what documents are worth is lost"
+    assert abs(np.mean(off[True])) < 0.1 * mean
+
+
+def test_the_drawing_by_gains_by_a_slow_twin():
+    people, machine, _, query = drawn([HARSH], 0.02, n=3000)
+    gains = np.array([0.0, 1.0, 3.0])
+    found = calibrate(people, machine, None, query, gain=lambda labels: gains[labels.astype(int)])
+    judged = ~np.isnan(people)
+    kinds, levels, part = machine[judged].astype(int), people[judged].astype(int), _parts(judged, query, 1)
+    squares, likely = dict.fromkeys(STRENGTHS, 0.0), dict.fromkeys(STRENGTHS, 0.0)
+    for plain, k in itertools.product(STRENGTHS, range(10)):
+        left = part != k
+        table = slow_shares(kinds[left], levels[left], np.zeros(left.sum(), int), (3, 3), (plain, 1.0))
+        for m, y in zip(kinds[~left], levels[~left], strict=True):
+            squares[plain] += (gains[y] - sum(table[None, m, level] * gains[level] for level in range(3))) ** 2
+            likely[plain] += np.log(table[None, m, y])
+    assert found.plain == min(squares, key=squares.get) != calibrate(people, machine, None, query).plain
+    assert found.likelihood[""] == pytest.approx(likely[found.plain] / len(kinds))
+
+
 def test_labels_and_weights_together():
     people, machine, _, _ = drawn([HARSH], 0.5)
     found, rules = calibrate(people, machine), Conventions()
