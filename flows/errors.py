@@ -13,8 +13,8 @@ unanswered = False
 """Whether an error was that Prefect's server does not answer."""
 _NO_ROOM = 2**18
 """Bytes that are left where a database found no room."""
-_FULL = ("database or disk is full", "No space left on device (os error 28)")
-"""What SQLite and polars say of a full disk."""
+_FULL = re.compile(r"database or disk is full|No space left on device \(os error 28\)|^\d+ requested and \d+ written$")
+"""What SQLite, polars and numpy, whose error has no number, say of a full disk."""
 _REFUSED = re.compile(r"\b40[13]\b")
 """What a server answers who wants another password, or one at all."""
 _FORBIDDEN = re.compile(r"error code 403.*?Response body: '(.*)'", re.DOTALL)
@@ -71,7 +71,7 @@ def _full_disk(error: Exception) -> str | None:
     while cause is not None:
         if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT):
             return str(cause.filename2 or cause.filename or "")
-        if any(said in str(cause) for said in _FULL):
+        if _FULL.search(str(cause)):
             return ""
         cause = cause.__cause__ or cause.__context__
     return "" if _of_a_server(error) and no_room() else None

@@ -1,9 +1,11 @@
 """An error is one line of what to do, without control characters and passwords."""
 
 import errno
+from pathlib import Path
 from types import SimpleNamespace
 
 import httpx
+import numpy as np
 import polars as pl
 import pytest
 from mlflow.exceptions import MlflowException
@@ -48,6 +50,16 @@ def test_what_polars_says_of_a_full_disk(capsys):
     )
     errors.tell(error)
     assert "no space left on the device: what is finished is kept" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is of Linux")
+def test_what_numpy_says_of_a_full_disk(capsys):
+    """That it wrote less than was asked for, without the system's number."""
+    with pytest.raises(OSError, match=r"requested and|No space") as failed, open("/dev/full", "wb") as full:
+        np.zeros(100_000).tofile(full)
+    for error in (failed.value, OSError("80000 requested and 12272 written")):
+        errors.tell(error)
+        assert "error: no space left on the device: what is finished is kept" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
