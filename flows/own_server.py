@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 from flows.access import HOST, NAMES, OwnPagesOnly, new_password, origins
 from flows.errors import no_room
 from flows.owners import SIGNATURE, signature
+from tasks.records import OWN_PREFECT
 from tasks.store.templates import clear_journals, is_as_kept, keep, take
 
 if TYPE_CHECKING:
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 
 _LAST_WORDS, _INTERRUPTED = 5.0, 0.5
 """Seconds that a server has to write down the last events; of a command that is interrupted, which has told it the end already."""
-_OWN = "LAMBDAFLOW_OWN_SERVER"
-"""Variable with the address of a server that was started for this folder, here or by the process that started this one."""
 _LOG_HOLDS = 2**20
 """Bytes of what servers said, beyond which a new one begins anew."""
 
@@ -114,14 +113,14 @@ def _last_word(since: float) -> str:
 
 def asks_own_server() -> bool:
     """Whether the server that Prefect talks to was started by this process, or by the one that started it, for this folder alone."""
-    return os.environ.get("PREFECT_API_URL", "") == os.environ.get(_OWN)
+    return os.environ.get("PREFECT_API_URL", "") == os.environ.get(OWN_PREFECT)
 
 
 def ask_at(address: str, password: str) -> None:
     """Has Prefect talk to a server of ours, here and in processes that this one starts."""
     from prefect.context import refresh_global_settings_context
 
-    os.environ |= {"PREFECT_API_URL": address, "PREFECT_API_AUTH_STRING": password, _OWN: address}
+    os.environ |= {"PREFECT_API_URL": address, "PREFECT_API_AUTH_STRING": password, OWN_PREFECT: address}
     os.environ.pop("PREFECT_API_KEY", None)  # it is for Prefect's cloud, and would be sent in place of the password
     refresh_global_settings_context()
 

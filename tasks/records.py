@@ -13,6 +13,8 @@ MICRO = "micro-average"
 """The column of a study over the queries of all data sets."""
 RETRIEVED = "_retrieved"
 """A source of data that are judgments and runs: 0 for documents that are judged and in no run. No column of users is called so."""
+OWN_PREFECT = "LAMBDAFLOW_OWN_SERVER"
+"""Variable with the address of a Prefect server that was started for this folder, here or by the process that started this one."""
 
 
 class DataError(ValueError):

@@ -1,14 +1,17 @@
 """How runs, cells and data sets are described in MLflow."""
 
 import json
+import os
 import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from prefect.runtime import flow_run
+from prefect.settings import get_current_settings
 
 from tasks.config.run_config import RunConfig
-from tasks.records import Fold, LoggedDataset
+from tasks.records import OWN_PREFECT, Fold, LoggedDataset
 from tasks.store.datasets import about_queries
 from tasks.store.state import core_digest
 
@@ -53,7 +56,16 @@ def prefect_tags() -> dict[str, str]:
     """Page of the Prefect run that is under way; none outside of one."""
     if not flow_run.id:
         return {}
-    return {"prefect.flow_run_url": f"{PREFECT_UI}/runs/flow-run/{flow_run.id}"}
+    return {"prefect.flow_run_url": f"{_prefects_pages()}/runs/flow-run/{flow_run.id}"}
+
+
+def _prefects_pages() -> str:
+    """The pages of the server that keeps the run: of one that others use too, where Prefect's settings say, without user and password."""
+    settings = get_current_settings()
+    if not settings.ui_url or settings.api.url == os.environ.get(OWN_PREFECT):
+        return PREFECT_UI
+    address = urlsplit(settings.ui_url)
+    return address._replace(netloc=address.netloc.rpartition("@")[2]).geturl().rstrip("/")
 
 
 def commit() -> str | None:

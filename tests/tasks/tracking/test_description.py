@@ -1,10 +1,14 @@
 """How runs and data sets are described in MLflow."""
 
 import json
+from types import SimpleNamespace
+
+from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from tasks.config.reading import parse
-from tasks.records import Fold
+from tasks.records import OWN_PREFECT, Fold
 from tasks.store.datasets import about_queries, keep_queries
+from tasks.tracking import description
 from tasks.tracking.description import describe_fold, describe_run, prefect_tags
 from tests.conftest import make_queries
 
@@ -31,6 +35,21 @@ def test_a_run_with_its_keys_in_another_order_is_the_same_run_and_has_the_same_p
     one, other = (parse({"data": {"files": "x"}, "rankers": dict(items)}) for items in (rankers.items(), [*rankers.items()][::-1]))
     assert one.digest == other.digest
     assert describe_run(one, (fold,))[0] == describe_run(other, (fold,))[0]
+
+
+def test_the_page_of_a_run_is_that_of_the_server_that_keeps_it(monkeypatch):
+    """Of a server of others it is where Prefect says, of our own where `lambdaflow ui` shows it."""
+    monkeypatch.setattr(description, "flow_run", SimpleNamespace(id="r"))
+    for given, own, page in (
+        ("https://prefect.example/api", None, "https://prefect.example"),
+        ("http://someone:secret@10.1.2.3:14200/api", None, "http://10.1.2.3:14200"),
+        ("http://127.0.0.1:35001/api", "http://127.0.0.1:35001/api", "http://127.0.0.1:4200"),
+    ):
+        monkeypatch.delenv(OWN_PREFECT, raising=False)
+        if own:
+            monkeypatch.setenv(OWN_PREFECT, own)
+        with temporary_settings({PREFECT_API_URL: given}):
+            assert prefect_tags() == {"prefect.flow_run_url": f"{page}/runs/flow-run/r"}
 
 
 def test_outside_of_a_flow_there_is_no_run_to_name():
