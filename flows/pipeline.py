@@ -9,7 +9,7 @@ Running it again with the same configuration, data and code finds what is finish
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -118,18 +118,21 @@ def _asking_in_vain_once() -> Iterator[None]:
 def _told_by_the_clock(name: str) -> Iterator[None]:
     """A run that began by the clock says itself when it ended and why it failed, where `serve` was started; a command says it of its own."""
 
-    def say(what: str) -> None:
+    def say(what: str, why: Exception | None = None) -> None:
         if deployment.id:
-            print(
-                f"{datetime.now():%Y-%m-%d %H:%M} {name}, run {flow_run.name or flow_run.id}: {what}", file=sys.stderr, flush=True
-            )
+            with suppress(BrokenPipeError):  # whoever started it, a worker for instance, may be gone: that is no failure of the run
+                print(
+                    f"{datetime.now():%Y-%m-%d %H:%M} {name}, run {flow_run.name or flow_run.id}: {what}",
+                    file=sys.stderr,
+                    flush=True,
+                )
+                if why:
+                    tell(why)
 
     try:
         yield
     except Exception as error:
-        say("failed")
-        if deployment.id:
-            tell(error)
+        say("failed", error)
         raise
     say("finished")
 

@@ -1,6 +1,7 @@
 """What a person sees while a command works: a bar on a terminal, a line a step elsewhere, and a word at least every ten seconds. Always on
 standard error."""
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,7 +12,20 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from tasks.records import printable
 
-console = Console(stderr=True)
+
+class _Unheard(Console):
+    """A console whose reader may go: rich would end the process, and with it the training that nobody asked to end (a worker of Prefect that is killed
+    leaves its runs with a broken pipe)."""
+
+    def on_broken_pipe(self) -> None:
+        """What is still to be said goes nowhere, here and by other hands."""
+        self.quiet = True
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self.file.fileno())
+        os.close(nowhere)
+
+
+console = _Unheard(stderr=True)
 LEVELS = {"error": "red", "warning": "yellow", "note": "dim"}
 """Styles of the data doctor's findings."""
 _FIRST, _SILENT = 1.5, 9.0

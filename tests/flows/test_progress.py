@@ -1,6 +1,7 @@
 """What a person sees while a flow runs: lines where nobody watches a terminal, a bar with counts where somebody does."""
 
 import io
+import os
 import re
 import time
 
@@ -35,6 +36,20 @@ def test_a_long_line_is_not_wrapped_off_a_terminal(capsys):
     with steps() as shown:
         shown.say("word " * 100)
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_a_run_whose_reader_is_gone_goes_on_in_silence(monkeypatch):
+    """As that of a worker which was killed; by itself rich ends the process with code 1."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w", encoding="utf-8", buffering=1) as broken:
+        monkeypatch.setattr(progress, "console", type(progress.console)(file=broken))
+        done = []
+        with steps() as shown:
+            for k in range(3):
+                shown.done(f"cell {k}")
+                done.append(k)
+        assert done == [0, 1, 2]
 
 
 def test_control_characters_are_shown_by_their_numbers(capsys):

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 import urllib.request
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -419,6 +420,19 @@ def test_a_run_by_the_clock_says_why_it_failed(address, workplace, monkeypatch, 
         told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
         assert len(told) == by_the_clock
         assert all("'color'" in line for line in told)
+
+
+def test_a_run_by_the_clock_that_nobody_hears_ends_as_it_would(monkeypatch):
+    """Its worker is gone: neither a run that is finished fails by that, nor is the reason of one that failed lost."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    monkeypatch.setattr(flows.pipeline, "deployment", SimpleNamespace(id="d"))
+    with suppress(BrokenPipeError), open(writer, "w", encoding="utf-8", buffering=1) as broken:
+        monkeypatch.setattr(sys, "stderr", broken)
+        with flows.pipeline._told_by_the_clock("small"):
+            pass
+        with pytest.raises(DataError, match="no such file"), flows.pipeline._told_by_the_clock("small"):
+            raise DataError("judged.txt: no such file")
 
 
 def test_models_in_parts_are_not_served():
