@@ -37,20 +37,35 @@ def signature() -> str:
 
 
 def owner() -> str:
-    """This process as an owner; what it starts from now on inherits it."""
+    """This process as an owner; what it starts from now on inherits it.
+
+    Raises:
+        PermissionError: where the folder's state is another user's, who has not let this one write.
+    """
     file = _folder() / signature()
     if not file.is_file():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        if not _folders_name():
-            with state.written_whole(state.STATE / "folder") as partial:
-                partial.write_text(f"{file.name.rpartition('@')[2]} {state.STATE.stat().st_ino}\n", encoding="utf-8")
-        beside = state.STATE / f"{file.name}.new"
-        held = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL)
-        fcntl.flock(held, fcntl.LOCK_EX)
-        os.rename(beside, file)  # from now on others see it, and that it is held
-        _held[file] = held
+        try:
+            _hold(file)
+        except PermissionError:
+            raise PermissionError(
+                f"{state.STATE.absolute()}: this user may not write here; the state of a folder that several users work in must be writable for "
+                "their group (chmod -R g+w .lambdaflow mlruns, and umask 002 for each), or use another folder"
+            ) from None
     os.environ[SIGNATURE] = file.name
     return file.name
+
+
+def _hold(file: Path) -> None:
+    """Makes the file of this process as an owner, locked for as long as the process lives."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if not _folders_name():
+        with state.written_whole(state.STATE / "folder") as partial:
+            partial.write_text(f"{file.name.rpartition('@')[2]} {state.STATE.stat().st_ino}\n", encoding="utf-8")
+    beside = state.STATE / f"{file.name}.new"
+    held = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    os.rename(beside, file)  # from now on others see it, and that it is held
+    _held[file] = held
 
 
 def is_this_process(who: str) -> bool:

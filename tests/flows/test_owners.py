@@ -5,6 +5,8 @@ import shutil
 import subprocess
 import sys
 
+import pytest
+
 from flows.owners import gone, has_ended, is_copied, is_elsewhere, is_gone, is_this_process, owner, signature
 from tests.conftest import own_environment
 
@@ -26,6 +28,16 @@ def test_an_owner_is_gone_when_its_process_has_ended_however(workplace):
     assert is_gone(theirs)
     assert [file.name for file in gone()] == [theirs]
     assert not is_gone(mine)
+
+
+def test_a_folder_whose_state_is_another_users_is_told_as_such(workplace, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied", ".lambdaflow/x.new")
+
+    monkeypatch.setattr("flows.owners._hold", refuse)
+    monkeypatch.setattr("flows.owners._names", {})
+    with pytest.raises(PermissionError, match=r"\.lambdaflow: this user may not write here; .*umask 002"):
+        owner()
 
 
 def test_a_live_owner_in_another_process_namespace_is_not_gone(workplace):
