@@ -134,6 +134,12 @@ def _told_by_the_clock(name: str) -> Iterator[None]:
     except Exception as error:
         say("failed", error)
         raise
+    except BaseException:
+        if (
+            deployment.id
+        ):  # cancelled or ended: its process is its own, and cells under way are given up (a command's do: `flows.interruption`)
+            STOP.set()
+        raise
     say("finished")
 
 

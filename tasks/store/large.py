@@ -51,7 +51,6 @@ def _let_go(array: NDArray[Any]) -> None:
     """Gives back the memory of an array that `zeros` made in a file, where its numbers stay."""
     whole: Any = array
     file: Any = None
-    file: Any = None
     while isinstance(whole, np.ndarray) and not isinstance(file := whole.base, mmap.mmap):
         whole = file
     if isinstance(whole, np.memmap) and whole.mode == "r+" and hasattr(mmap, "MADV_DONTNEED"):

@@ -24,6 +24,7 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterDeploymentId
 from prefect.client.schemas.objects import ConcurrencyLimitStrategy
 from prefect.client.schemas.schedules import CronSchedule
+from prefect.exceptions import TerminationSignal
 from prefect.flows import load_flow_from_entrypoint
 from prefect.runner import Runner
 from prefect.settings import PREFECT_API_URL
@@ -433,6 +434,17 @@ def test_a_run_by_the_clock_that_nobody_hears_ends_as_it_would(monkeypatch):
             pass
         with pytest.raises(DataError, match="no such file"), flows.pipeline._told_by_the_clock("small"):
             raise DataError("judged.txt: no such file")
+
+
+def test_a_run_by_the_clock_that_is_ended_gives_up_the_cells_under_way(monkeypatch):
+    """Prefect raises this in the flow where a run is cancelled; threads that train hear of it by `STOP`. A run of Python's own is in a process
+    that goes on."""
+    for by_the_clock in (None, "d"):
+        monkeypatch.setattr(flows.pipeline, "deployment", SimpleNamespace(id=by_the_clock))
+        monkeypatch.setattr(flows.pipeline, "STOP", stop := threading.Event())
+        with pytest.raises(TerminationSignal), flows.pipeline._told_by_the_clock("small"):
+            raise TerminationSignal(signal.SIGTERM)
+        assert stop.is_set() == (by_the_clock is not None)
 
 
 def test_models_in_parts_are_not_served():
