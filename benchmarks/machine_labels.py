@@ -23,6 +23,7 @@ from benchmarks.defaults import FOLDER, RULES, Folds, folds, ids, parts_of
 from benchmarks.results import Table
 from ltr.data.queries import Queries
 from ltr.metrics.calibration import calibrate, expected_labels
+from ltr.metrics.gains import graded
 
 SHARES, SEEDS = (0.05, 0.1, 0.2), 5
 COARSE = np.array([0, 1, 1, 2, 2])
@@ -85,7 +86,8 @@ def ways(parts: list[Drawn], share: float, grouped: bool) -> dict[str, list[Quer
     attributes = {"kind": np.concatenate([part.kind for part in parts]).astype(str)}
     known: dict[str, Mapping[str, NDArray[np.str_]]] = {EXPECTED: {}, **({BY_KIND: attributes} if grouped else {})}
     for name, by in known.items():
-        confusion = calibrate(np.concatenate(people), np.concatenate([part.machine for part in parts]), by)
+        machine = np.concatenate([part.machine for part in parts])
+        confusion = calibrate(np.concatenate(people), machine, by, gain=lambda labels: graded(labels, RULES))
         for part, own, mixed in zip(parts, people, found[MIXED], strict=True):
             labels, sure = expected_labels(confusion, confusion.of(part.machine, {"kind": part.kind.astype(str)}), RULES)
             made = replace(part.queries, labels=np.where(np.isnan(own), labels, own))
