@@ -217,6 +217,8 @@ PASSING = ("TEMPORARILY_UNAVAILABLE", "INTERNAL_ERROR", "REQUEST_LIMIT_EXCEEDED"
 _AT_ONCE = re.compile("IntegrityError|UniqueViolation")
 """Two runs have entered the same data set at once: MLflow looks first and finds it the next time."""
 Written = TypeVar("Written")
+_CAUSE = re.compile(r"""\(Caused by \w+\((?:\w+\(\d+, )?['"](?:HTTPS?Connection(?:Pool)?\([^)]*\): )?(.*?)['"]\)+$""")
+"""In what urllib3 says of a request that it gave up."""
 _AUTOFLUSH = re.compile(r"\(raised as a result of Query-invoked autoflush[^)]*\)")
 """SQLAlchemy's advice to programmers, in front of what is wrong."""
 
@@ -237,17 +239,23 @@ def patient(write: Callable[..., Written], pauses: Sequence[float] | None = None
                 if isinstance(error, MlflowException) and error.error_code not in PASSING and not _AT_ONCE.search(str(error)):
                     raise
                 if pause is None or time.monotonic() - began >= _AT_MOST:
-                    said = _AUTOFLUSH.sub("", str(error)).strip().splitlines()[0]
-                    why = shorten(said.split(" (Caused by")[0], 300, placeholder=" …")
                     raise TrackingError(
-                        masked(
-                            f"MLflow at {tracking_uri()} does not answer: {why}; what is finished is kept, run the same command again"
-                        )
+                        masked(f"MLflow at {tracking_uri()} {_how(error)}; what is finished is kept, run the same command again")
                     ) from None
                 time.sleep(pause)
         raise AssertionError
 
     return tried
+
+
+def _how(error: Exception) -> str:
+    """How a server fails that was asked for a while: what the requests themselves met, where a library says that it gave up."""
+    said = _AUTOFLUSH.sub("", str(error)).strip().splitlines()[0]
+    if cause := _CAUSE.search(said):
+        said = cause[1]
+    if status := re.fullmatch(r"too many (\d+) error responses", said):
+        return f"answers with error {status[1]}"
+    return f"does not answer: {shorten(said, 300, placeholder=' …')}"
 
 
 def is_shared() -> bool:

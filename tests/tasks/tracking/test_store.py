@@ -10,6 +10,7 @@ import threading
 import time
 import traceback
 from contextlib import closing
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 from mlflow.exceptions import MlflowException
@@ -93,6 +94,33 @@ def test_a_database_that_cannot_be_reached_is_told_soon_and_without_its_password
         Tracker("x", "key")
     assert time.monotonic() - began < 5
     assert "canary" not in "".join(traceback.format_exception(raised.value))
+
+
+@pytest.mark.parametrize(
+    ("answers", "how"), [(True, "answers with error 500;"), (False, r"does not answer: [^;]*\[Errno \d+\] Connection refused;")]
+)
+def test_how_a_server_fails_is_told_and_not_that_a_library_gave_up(workplace, monkeypatch, answers, how):
+    class Failing(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.send_error(500)
+
+        do_GET = do_POST
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Failing) as server:
+        port = server.server_port
+        if answers:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+        else:
+            server.socket.close()
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{port}")
+        monkeypatch.setattr(store, "_PAUSES", ())
+        with pytest.raises(TrackingError, match=f"MLflow at http://127.0.0.1:{port} {how} what is finished is kept"):
+            Tracker("x", "key")
+        if answers:
+            server.shutdown()
 
 
 @pytest.mark.parametrize("damage", [b"no database", None])
