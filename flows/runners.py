@@ -15,6 +15,7 @@ from typing import Any
 
 from prefect.context import FlowRunContext
 from prefect.futures import as_completed
+from prefect.runtime import deployment
 from prefect.settings import get_current_settings
 from prefect.task_runners import ProcessPoolTaskRunner, ThreadPoolTaskRunner
 
@@ -56,9 +57,9 @@ def require_workers(config: RunConfig) -> None:
     """
     context = FlowRunContext.get()
     if config.parts > 1 and context and type(context.task_runner).__name__ != "DaskTaskRunner":
-        raise ConfigError(
-            f"parts: {config.parts} need Dask workers to hold them: add --runner dask={config.parts} or dask=tcp://HOST:PORT"
-        )
+        engine = f"--runner dask={config.parts} or dask=tcp://HOST:PORT"
+        ways = f"which a deployment has not; schedule `lambdaflow run` with {engine}" if deployment.id else f"add {engine}"
+        raise ConfigError(f"parts: {config.parts} need Dask workers to hold them: {ways}")
 
 
 def first_done(futures: Sequence[Any]) -> Any:

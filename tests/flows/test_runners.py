@@ -6,11 +6,13 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 import yaml
 from distributed import Client
 
+from flows import runners
 from flows.cli import main
 from flows.pipeline import run
 from flows.progress import Steps
@@ -108,6 +110,16 @@ def test_models_in_parts_are_the_models_of_one_machine(workplace, expected, caps
     assert rows(workplace, "mlflow", "select count(*) from tags where key = 'remarks' and value like '%each tree cost%'") == [(2,)]
     assert main(["run", "c.yaml", "--runner", "threads"]) == 1
     assert "parts: 3 need Dask workers to hold them: add --runner dask=3" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("deployed", "way"), [(None, "add --runner dask=2"), ("d", "which a deployment has not; schedule `lambdaflow run`")]
+)
+def test_who_has_no_workers_to_hold_parts_is_told_how_to_have_some(monkeypatch, deployed, way):
+    monkeypatch.setattr(runners, "FlowRunContext", SimpleNamespace(get=lambda: SimpleNamespace(task_runner=None)))
+    monkeypatch.setattr(runners, "deployment", SimpleNamespace(id=deployed))
+    with pytest.raises(ConfigError, match=way):
+        runners.require_workers(parse({"data": {"files": "x"}, "parts": 2}))
 
 
 def test_what_is_no_runner_is_refused(monkeypatch):
