@@ -233,7 +233,8 @@ def _best_plain(counts: Floats, gains: Floats | None) -> tuple[float, float]:
     if gains is None:
         best = max(STRENGTHS, key=likelihood)
     else:
-        best = min(STRENGTHS, key=lambda plain: _squared_error(counts, plain, gains))
+        shares = gains / gains.max() if gains.max() > 0 else gains
+        best = min(STRENGTHS, key=lambda plain: _squared_error(counts, plain, shares))
     return best, likelihood(best)
 
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from polars.selectors import by_name
 
 from ltr.data.queries import Queries
 from tasks.config.data_section import Data
@@ -210,18 +211,17 @@ class Table:
                     refuse_uneven_lines(path)
                 self._lazy = whole.lazy()
             self.columns = self._lazy.collect_schema().names()
+            if not self.columns or not self._lazy.select(pl.len()).collect().item():
+                raise DataError(f"{path}: no document in it")
 
     def read(self, columns: Sequence[str]) -> pl.DataFrame:
         """Some columns, all rows.
 
         Raises:
-            DataError: for a table without rows, and a damaged file.
+            DataError: for a damaged file.
         """
         with reading(self._path):
-            frame = self._lazy.select(columns).collect()
-        if frame.height == 0:
-            raise DataError(f"{self._path}: no document in it")
-        return frame
+            return self._lazy.select(by_name(*columns)).collect()  # polars takes names such as * for patterns otherwise
 
     def each(self, names: Sequence[str], beside: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
         """Names of columns, each with a frame that has it, and the columns of one `beside`; some are read at a time."""

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import select
 import shutil
 import signal
 import sqlite3
@@ -232,7 +233,7 @@ class ForkedRuns:
     def start_training(self):
         process = self.start()
         while not any(line.startswith(("training", "found")) for line in self.said().splitlines()):
-            time.sleep(0.01)
+            assert not select.select([self.process.stdout], [], [], 0.01)[0], f"ended before it trained: {self.said()}"
         return process
 
     def said(self):
@@ -267,7 +268,7 @@ def kill_while_training(runs, seconds, seed):
 
 @pytest.mark.long
 @pytest.mark.timeout(6 * 3600)
-def test_a_thousand_kills_between_and_inside_cells(tmp_path, prefect_server):
+def test_a_thousand_kills_between_and_inside_cells(tmp_path, prefect_server, request):
     """A folder is killed again and again, within the time of two cells, until none is left to be trained; counts go to standard output. One
     kill, in `test_sigkill_after_a_cell`, stays in the normal suite, with a Prefect server of the run's own."""
     uninterrupted = finish(prepared(tmp_path / "whole", LONGER))
@@ -277,6 +278,7 @@ def test_a_thousand_kills_between_and_inside_cells(tmp_path, prefect_server):
         "PREFECT_API_AUTH_STRING": PREFECT_API_AUTH_STRING.value(),
     }
     runs = ForkedRuns(tmp_path / "run", own_environment() | server)
+    request.addfinalizer(runs.close)
     prepared(runs.folder, LONGER)
     runs.start_training()
     started = time.monotonic()
@@ -308,7 +310,6 @@ def test_a_thousand_kills_between_and_inside_cells(tmp_path, prefect_server):
             "between a cell and its record",
             flush=True,
         )
-    runs.close()
     assert sum(n < cells for n in finished) >= 500
 
 

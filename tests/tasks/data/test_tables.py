@@ -15,6 +15,7 @@ import pytest
 
 import ltr
 from tasks.data.tables import (
+    Table,
     as_numbers,
     categories_in,
     codes,
@@ -301,3 +302,24 @@ def test_lists_of_the_same_categories_in_another_order_are_others():
     q = ltr.Queries(np.array([[0], [1], [np.nan]], np.float32), [1, 0, 0], [0, 3], names=("c",))
     found = recoded(q, {"c": ["a", "b"]}, {"c": ["b", "a"]}).features[:, 0]
     np.testing.assert_array_equal(found, [1, 0, np.nan])
+
+
+@pytest.mark.parametrize("name", ["*", "^f.$", "[]", ""])
+def test_a_column_may_have_any_name(tmp_path, name):
+    """polars reads some as patterns."""
+    frame = pl.DataFrame({"query": ["a", "b"], "f0": [1.0, 2.0], name: [3.0, 4.0]})
+    frame.write_parquet(tmp_path / "a.parquet")
+    table = Table(tmp_path / "a.parquet")
+    assert table.columns == frame.columns
+    assert table.read([name, "query"]).equals(frame.select(pl.col("query")).insert_column(0, frame[name]))
+    assert [(column, own[column].to_list()) for column, own in table.each(["f0", name], frame.select("query"))] == [
+        ("f0", [1.0, 2.0]),
+        (name, [3.0, 4.0]),
+    ]
+
+
+def test_a_table_without_rows_is_told_before_what_its_columns_are(tmp_path):
+    for frame in (pl.DataFrame(), pl.DataFrame({"x": pl.Series([], dtype=pl.Float64)})):
+        frame.write_parquet(tmp_path / "a.parquet")
+        with pytest.raises(DataError, match="no document in it"):
+            Table(tmp_path / "a.parquet")
