@@ -116,7 +116,8 @@ def _asking_in_vain_once() -> Iterator[None]:
 
 @contextmanager
 def _told_by_the_clock(name: str) -> Iterator[None]:
-    """A run that began by the clock says itself when it ended and why it failed, where `serve` was started; a command says it of its own."""
+    """A run that began by the clock says itself when it ended and why it failed, where `serve` was started, and gives up its cells where it is
+    cancelled; a command does both of its own."""
 
     def say(what: str, why: Exception | None = None) -> None:
         if deployment.id:
@@ -135,9 +136,8 @@ def _told_by_the_clock(name: str) -> Iterator[None]:
         say("failed", error)
         raise
     except BaseException:
-        if (
-            deployment.id
-        ):  # cancelled or ended: its process is its own, and cells under way are given up (a command's do: `flows.interruption`)
+        # Cancelled or ended: the process is this run's own, and cells under way are given up, as those of a command are (`flows.interruption`).
+        if deployment.id:
             STOP.set()
         raise
     say("finished")
