@@ -1,6 +1,7 @@
 """What a person sees while a command works: a bar on a terminal, a line a step elsewhere, and a word at least every ten seconds. Always on
 standard error."""
 
+import errno
 import os
 import threading
 import time
@@ -15,7 +16,16 @@ from tasks.records import printable
 
 class _Unheard(Console):
     """A console whose reader may go: rich would end the process, and with it the training that nobody asked to end (a worker of Prefect that is killed
-    leaves its runs with a broken pipe)."""
+    leaves its runs with a broken pipe, a shell that is left its runs in the background without a terminal)."""
+
+    def _check_buffer(self) -> None:
+        """Writes what was printed. A terminal that is closed, under a run that goes on behind it, is as good as a broken pipe."""
+        try:
+            super()._check_buffer()
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            self.on_broken_pipe()
 
     def on_broken_pipe(self) -> None:
         """What is still to be said goes nowhere, here and by other hands."""

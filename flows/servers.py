@@ -10,7 +10,6 @@ import sysconfig
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import flows  # noqa: F401
 from flows.access import HOST, NAMES, kept_password, origins
@@ -18,9 +17,6 @@ from flows.own_server import start
 from flows.progress import steps
 from tasks.tracking.pages import runs_page
 from tasks.tracking.store import opened, tracking_uri
-
-if TYPE_CHECKING:
-    pass
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Those that end a server."""

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from flows.own_server import asks_own_server
 from tasks.data.click_models import Compared, Fitted
 from tasks.data.interleaved import Duels
 from tasks.data.new_rankers import Expected
@@ -24,6 +25,7 @@ from tasks.report.page import table_columns
 from tasks.report.publish import report_page
 from tasks.report.searches import search_sentences
 from tasks.report.study import StudyCell
+from tasks.tracking.pages import OWN_SERVER
 
 if TYPE_CHECKING:
     from flows.study import StudyOutcome
@@ -75,9 +77,16 @@ def show(outcome: RunOutcome, words: TextIO) -> None:
     console.print(_plain(outcome.summary), f"Report: {report_page(outcome)}", sep="\n", highlight=False)
     if outcome.models:
         console.print(_plain(f"Models, as commands accept them: {outcome.called}"), highlight=False, soft_wrap=True)
-    console.print(f"To see it in MLflow and Prefect: [bold]lambdaflow ui[/bold]   (run {outcome.run_id[:8]})", highlight=False)
+    if pages := _own_pages(outcome):
+        console.print(f"To see it in {pages}: [bold]lambdaflow ui[/bold]   (run {outcome.run_id[:8]})", highlight=False)
     if outcome.link:
         console.print(_plain(outcome.link), highlight=False, soft_wrap=True)
+
+
+def _own_pages(outcome: RunOutcome) -> str:
+    """What `lambdaflow ui` has pages of: a server that somebody else keeps has its own."""
+    ours = {"MLflow": outcome.link.startswith(OWN_SERVER), "Prefect": asks_own_server()}
+    return " and ".join(name for name, own in ours.items() if own)
 
 
 def show_lines(lines: Sequence[str], words: TextIO) -> None:

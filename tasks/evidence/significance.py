@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from string import ascii_letters
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,9 +15,6 @@ from prefect.cache_policies import NO_CACHE
 from ltr.metrics import significance
 from ltr.metrics.measure import fewer_is_better, lowest_of
 from tasks.store.values import pooled, read_values
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)

@@ -38,14 +38,21 @@ def test_a_long_line_is_not_wrapped_off_a_terminal(capsys):
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
-def test_a_run_whose_reader_is_gone_goes_on_in_silence(monkeypatch):
-    """As that of a worker which was killed; by itself rich ends the process with code 1."""
-    reader, writer = os.pipe()
-    os.close(reader)
+@pytest.mark.parametrize("opened", [os.pipe, os.openpty])
+@pytest.mark.parametrize("earlier", [False, True])
+def test_a_run_whose_reader_is_gone_goes_on_in_silence(monkeypatch, opened, earlier):
+    """As that of a worker which was killed, and of one in the background of a shell whose window was closed, before the run said anything
+    or later. By itself rich ends the process with code 1, or fails with EIO."""
+    reader, writer = opened()
+    gone = [] if earlier else [reader]
+    if earlier:
+        os.close(reader)
     with open(writer, "w", encoding="utf-8", buffering=1) as broken:
         monkeypatch.setattr(progress, "console", type(progress.console)(file=broken))
         done = []
         with steps() as shown:
+            for end in gone:
+                os.close(end)
             for k in range(3):
                 shown.done(f"cell {k}")
                 done.append(k)

@@ -78,10 +78,26 @@ def test_a_run_is_a_table_of_rankers_and_measures(outcome, capsys):
     assert letters in " ".join(text.split())
     assert "Best on validation NDCG@10: trees." in text
     assert "Report: .lambdaflow/reports/small-01234567/report.html" in text
-    assert text.rstrip().endswith("lambdaflow ui   (run 01234567)")
-    link = f"http://127.0.0.1:5000/#/experiments/1/runs/{outcome.run_id}{'0' * 60}"
+
+
+@pytest.mark.parametrize(
+    ("mlflow", "prefect", "own"),
+    [
+        ("http://127.0.0.1:5000", None, "MLflow and Prefect"),
+        ("http://127.0.0.1:5000", "http://prefect.example/api", "MLflow"),
+        ("http://mlflow.example", None, "Prefect"),
+        ("http://mlflow.example", "http://prefect.example/api", None),
+    ],
+)
+def test_pages_of_others_are_not_promised(outcome, capsys, monkeypatch, mlflow, prefect, own):
+    ours = "http://127.0.0.1:43210/api"
+    monkeypatch.setenv("LAMBDAFLOW_OWN_SERVER", ours)
+    monkeypatch.setenv("PREFECT_API_URL", prefect or ours)
+    link = f"{mlflow}/#/experiments/1/runs/{outcome.run_id}{'0' * 60}"
     show(replace(outcome, link=link), sys.stdout)
-    assert printed(capsys).endswith(f"(run 01234567)\n{link}\n"), "one line, for whoever clicks on it"
+    text = printed(capsys)
+    assert re.findall(r"To see it in (.*): lambdaflow ui   \(run 01234567\)\n", text) == [own] * (own is not None)
+    assert text.endswith(f"\n{link}\n"), "one line, for whoever clicks on it"
 
 
 def test_an_undefined_mean_is_a_dash(outcome, capsys):
