@@ -84,6 +84,7 @@ def svg(draw: Draw) -> str:
     import matplotlib
 
     matplotlib.use("svg")
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(
@@ -101,5 +102,7 @@ def svg(draw: Draw) -> str:
         out = io.StringIO()
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Glyph .* missing")  # whoever shows the page has fonts of their own
-            figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+            FigureCanvasSVG(figure).print_svg(
+                out, metadata={"Date": None, "Creator": None}
+            )  # `savefig` draws twice where there is a layout
     return printable(out.getvalue()[out.getvalue().index("<svg") :])

@@ -5,6 +5,7 @@ Promised on validation queries, where the cell is chosen; held against test quer
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -164,11 +165,12 @@ class Guarantees(Found):
         """Of each ranker, the cells that were taken and whether harmlessness was promised fold by fold, and the bounds on test queries."""
         return {"guarantee": {g.ranker: g.as_json() for g in self.rankers}}
 
+    @cached_property
     def figures(self) -> dict[str, str]:
         return {f"frontier-{g.ranker}": frontier_figure(g) for g in self.rankers}
 
     def section(self) -> str:
-        return render(TEMPLATE, guarantees=self.rankers, figures=self.figures().values())
+        return render(TEMPLATE, guarantees=self.rankers, figures=self.figures.values())
 
 
 class Guarantee(Evidence):

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -105,9 +105,10 @@ class Inspections(Found):
         """Nothing: they are curves, a number an iteration."""
         return {}
 
+    @cached_property
     def figures(self) -> dict[str, str]:
         own = {f"{name}-{seen.ranker}": figure for seen in self.rankers for name, figure in inspection_figures(seen).items()}
-        return {**own, "measure-by-iteration": measure_figure(self.rankers)} if self.rankers else {}
+        return {"measure-by-iteration": measure_figure(self.rankers), **own} if self.rankers else {}
 
     def artifacts(self, folder: Path) -> list[Artifact]:
         return [Artifact(Path(seen.folder) / LOST, f"lost-causes-{seen.ranker}.csv") for seen in self.rankers]
@@ -115,8 +116,7 @@ class Inspections(Found):
     def section(self) -> str:
         if not self.rankers:
             return ""
-        figures = [measure_figure(self.rankers), *(figure for seen in self.rankers for figure in inspection_figures(seen).values())]
-        return render(TEMPLATE, inspections=self.rankers, figures=figures, shown=SHOWN)
+        return render(TEMPLATE, inspections=self.rankers, figures=self.figures.values(), shown=SHOWN)
 
 
 class Microscope(Evidence):

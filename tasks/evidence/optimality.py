@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -134,6 +135,7 @@ class Certificates(Found):
             ]
         }
 
+    @cached_property
     def figures(self) -> dict[str, str]:
         figures: dict[str, str] = {}
         for certificate in self.found:
@@ -143,8 +145,7 @@ class Certificates(Found):
         return figures
 
     def section(self) -> str:
-        figures = [optimality_figure(c) for c in self.found]
-        return render(TEMPLATE, certificates=self.found, figures=figures) if self.found else ""
+        return render(TEMPLATE, certificates=self.found, figures=self.figures.values()) if self.found else ""
 
 
 class Optimality(Evidence):

@@ -10,6 +10,7 @@ MLflow takes a second to import, and evidence is part of every configuration: it
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -115,8 +116,9 @@ class Found(ABC):
         """A column of the table of rankers."""
         return None
 
+    @cached_property
     def figures(self) -> dict[str, str]:
-        """Figures that are files of their own, SVG by name."""
+        """Figures that are files of their own, SVG by name: drawn once for these and for the section."""
         return {}
 
     def numbers(self) -> Mapping[str, Any]:

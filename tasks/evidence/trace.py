@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -57,11 +58,12 @@ class Traces(Found):
     def numbers(self) -> Mapping[str, Any]:
         return {"trace": {seen.ranker: seen.summary for seen in self.rankers}}
 
+    @cached_property
     def figures(self) -> dict[str, str]:
         return {f"{name}-{seen.ranker}": figure for seen in self.rankers for name, figure in trace_figures(seen).items()}
 
     def section(self) -> str:
-        return render(TEMPLATE, figures=self.figures().values()) if self.rankers else ""
+        return render(TEMPLATE, figures=self.figures.values()) if self.rankers else ""
 
 
 class Trace(Evidence):

@@ -158,7 +158,7 @@ def write_plots(outcome: RunOutcome, figures: Figures, folder: Path) -> list[Pat
     folder.mkdir(parents=True, exist_ok=True)
     drawn = {**figures.curves, **figures.importances, **figures.position_biases, **figures.searches}
     for evidence in outcome.evidence:
-        drawn |= evidence.figures()
+        drawn |= evidence.figures
     paths = []
     for name, figure in drawn.items():
         if figure:

@@ -202,7 +202,8 @@ def test_what_a_promise_came_to():
 
 def test_the_frontier_is_drawn_the_same_twice():
     assert "w=1" in frontier_figure(GUARANTEE)
-    assert GUARANTEES.figures() == {"frontier-graded": frontier_figure(GUARANTEE)}
+    assert GUARANTEES.figures == {"frontier-graded": frontier_figure(GUARANTEE)}
+    assert GUARANTEES.figures is GUARANTEES.figures, "for its file and for the page"
 
 
 @pytest.mark.long

@@ -27,7 +27,7 @@ def test_lost_causes_are_escaped_counted_and_an_artifact(tmp_path):
     (artifact,) = INSPECTIONS.artifacts(tmp_path)
     assert artifact.name == "lost-causes-graded.csv"
     assert Inspections(()).section() == ""
-    assert Inspections(()).figures() == {}
+    assert Inspections(()).figures == {}
 
 
 def test_documents_that_were_not_retrieved_are_at_no_rank():

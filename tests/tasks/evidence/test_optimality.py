@@ -35,7 +35,7 @@ def test_only_certificates_of_a_rankers_own_weights_are_tags():
     early = replace(CERTIFICATE, ranker="linear, epoch 7", verdict="not")
     found = replace(CERTIFICATES, found=(CERTIFICATE, early))
     assert found.tags() == {"optimality.linear": "optimum"}
-    assert set(found.figures()) == {"optimality-linear", "optimality-linear-epoch-7"}
+    assert set(found.figures) == {"optimality-linear", "optimality-linear-epoch-7"}
 
 
 def test_the_figure_and_the_page_alone(tmp_path):

@@ -21,7 +21,7 @@ def test_what_changes_the_model_in_use_comes_last():
 
 def test_found_evidence_adds_nothing_by_itself(tmp_path):
     found = Silent()
-    assert (found.tags(), found.sentences(), found.column(), found.figures(), found.artifacts(tmp_path)) == ({}, [], None, {}, [])
+    assert (found.tags(), found.sentences(), found.column(), found.figures, found.artifacts(tmp_path)) == ({}, [], None, {}, [])
 
 
 def test_evidence_takes_the_choice_as_it_is_and_sees_the_first_fold():
