@@ -1,7 +1,10 @@
 """Tables: Parquet, CSV and TSV files, read as they are named and not otherwise."""
 
 import csv
+import errno
+import os
 import re
+import tempfile
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +20,7 @@ from polars.selectors import by_name
 from ltr.data.queries import Queries
 from tasks.config.data_section import Data
 from tasks.records import DataError, number_of
+from tasks.store import state
 from tasks.store.state import written_whole
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
@@ -24,7 +28,11 @@ TABLES = {".parquet", *SEPARATORS}
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
 csv.field_size_limit((1 << 31) - 1)  # for the whole process; what is no id and no number may be as long as it likes
 _COLUMNS = 16
-"""Of Parquet that are read at a time."""
+"""Of a table that are read at a time."""
+_LARGE = 1 << 28
+"""Bytes of a text above which its columns are taken apart in a file: as text they need four times the memory of their numbers."""
+_FIELDS_AT_A_TIME = 1 << 22
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _SAMPLE = 1 << 20
 """Bytes of a file that are looked at before it is read."""
 MISSING = ["", "NULL", "NA", "nan", "NaN"]
@@ -177,6 +185,8 @@ def reading(path: Path) -> Iterator[None]:
     except DataError:
         raise
     except (pl.exceptions.PolarsError, OSError) as error:
+        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+            raise
         if path.suffix.lower() in SEPARATORS and "utf-8" in str(error).lower():
             _refuse_bytes(path)
         if path.suffix.lower() in SEPARATORS and isinstance(error, pl.exceptions.PolarsError):
@@ -199,18 +209,18 @@ def read_table(path: Path) -> pl.DataFrame:
 
 
 class Table:
-    """A table of which columns are read when they are asked for: Parquet has each on its own, text is read as a whole, once."""
+    """A table of which columns are read when they are asked for: Parquet has each on its own, text is read once, as a whole or, where it is
+    large, into a file like that."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         with reading(path):
             self._lazy = scan(path)
-            if path.suffix.lower() in SEPARATORS:
-                whole = self._lazy.collect()
-                if whole.height and whole.to_series(-1).null_count():
-                    refuse_uneven_lines(path)
-                self._lazy = whole.lazy()
             self.columns = self._lazy.collect_schema().names()
+            if path.suffix.lower() in SEPARATORS:
+                self._lazy = _by_column(self._lazy) if path.stat().st_size > _LARGE else self._lazy.collect().lazy()
+                if self.columns and self.read(self.columns[-1:]).to_series().null_count():
+                    refuse_uneven_lines(path)
             if not self.columns or not self._lazy.select(pl.len()).collect().item():
                 raise DataError(f"{path}: no document in it")
 
@@ -229,6 +239,25 @@ class Table:
             some = names[first : first + _COLUMNS]
             frame = beside.hstack(self.read([name for name in some if name not in beside.columns]))
             yield from ((name, frame) for name in some)
+
+
+def _by_column(table: pl.LazyFrame) -> pl.LazyFrame:
+    """The same table, in a file below the state folder that has each column on its own, and that ends with what is returned.
+
+    Raises:
+        OSError: where the disk has no room for it.
+    """
+    state.STATE.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=state.STATE) as file:
+        try:
+            rows = max(_FIELDS_AT_A_TIME // len(table.collect_schema()), 1)
+            table.sink_parquet(file, compression="lz4", statistics=False, row_group_size=rows)
+        except pl.exceptions.ComputeError as error:
+            if full := re.search(r"\(os error (\d+)\)", str(error)):
+                raise OSError(int(full[1]), os.strerror(int(full[1])), str(state.STATE)) from None
+            raise
+        file.seek(0)
+        return pl.scan_parquet(file, glob=False)  # polars holds it by itself
 
 
 def require_writable(path: Path) -> None:

@@ -1,6 +1,7 @@
 """Tables are read as they are named; files that are something else are refused with the rule."""
 
 import csv
+import errno
 import gzip
 import random
 import time
@@ -14,6 +15,7 @@ import polars as pl
 import pytest
 
 import ltr
+from tasks.data import tables
 from tasks.data.tables import (
     Table,
     as_numbers,
@@ -34,6 +36,13 @@ from tasks.records import DataError
 ROWS = "query,label,a\n1,2,0.5\n1,0,\n"
 
 
+@pytest.fixture(params=["whole", "by column"])
+def large(request, workplace, monkeypatch):
+    """A text is read in both ways, whatever its size: whether it is in the one for large ones."""
+    monkeypatch.setattr(tables, "_LARGE", 1 << 28 if request.param == "whole" else -1)
+    return request.param != "whole"
+
+
 def test_a_name_is_a_name_and_no_pattern(tmp_path):
     folder = tmp_path / "some [of] them*"
     folder.mkdir()
@@ -45,6 +54,7 @@ def test_a_name_is_a_name_and_no_pattern(tmp_path):
         assert read_table((folder / name).with_suffix(".parquet"))["a"].to_list() == [value]
 
 
+@pytest.mark.usefixtures("large")
 @pytest.mark.parametrize(
     ("name", "written", "said"),
     [
@@ -94,8 +104,7 @@ def test_a_name_is_a_name_and_no_pattern(tmp_path):
         ("a.parquet", b"PAR1 and nothing else", "a.parquet: cannot be read as parquet: "),
     ],
 )
-def test_what_is_no_table_is_refused(tmp_path, monkeypatch, name, written, said):
-    monkeypatch.chdir(tmp_path)
+def test_what_is_no_table_is_refused(tmp_path, name, written, said):
     path = tmp_path / name
     path.write_bytes(written)
     with pytest.raises(DataError) as caught:
@@ -114,6 +123,7 @@ def test_a_panic_of_the_reader_is_an_error_that_names_the_file(tmp_path):
             read_table(path)
 
 
+@pytest.mark.usefixtures("large")
 def test_an_empty_field_is_missing_and_a_quoted_line_break_is_text(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text('query,label,text,a\n1,2,"two\nlines",\n1,0,"a, b",0.5\n')
@@ -124,10 +134,10 @@ def test_an_empty_field_is_missing_and_a_quoted_line_break_is_text(tmp_path):
 
 
 @pytest.mark.parametrize(("suffix", "mark"), [("csv", ","), ("tsv", "\t")])
-def test_text_is_what_was_written_whatever_its_quotes(tmp_path, suffix, mark):
+def test_text_is_what_was_written_whatever_its_quotes(tmp_path, large, suffix, mark):
     """Random texts of quotes, separators and line breaks, written as Python's csv, pandas and polars write them."""
     rng, path = random.Random(suffix), tmp_path / f"a.{suffix}"
-    for _ in range(300):
+    for _ in range(100 if large else 300):
         letters = 'ab" ' + (mark + "\n" if mark == "," else rng.choice((mark, "\n")))
         rows = [["".join(rng.choices(letters, k=rng.randint(0, 4))) for _ in range(2)] for _ in range(4)]
         with open(path, "w", newline="") as file:
@@ -135,6 +145,7 @@ def test_text_is_what_was_written_whatever_its_quotes(tmp_path, suffix, mark):
         assert [[text or "" for text in row] for row in read_table(path).rows()] == rows, path.read_text()
 
 
+@pytest.mark.usefixtures("large")
 def test_quotes_that_are_around_no_field_are_letters(tmp_path):
     (tmp_path / "a.csv").write_text('x,y\n7" tv,1\n5" by 3",2\n')
     assert read_table(tmp_path / "a.csv")["x"].to_list() == ['7" tv', '5" by 3"']
@@ -142,6 +153,7 @@ def test_quotes_that_are_around_no_field_are_letters(tmp_path):
     assert read_table(tmp_path / "a.tsv")["x"].to_list() == ['"tv', '"a" b']
 
 
+@pytest.mark.usefixtures("large")
 def test_a_byte_that_is_no_text_is_named_by_its_line(tmp_path):
     (tmp_path / "a.csv").write_bytes(b"query,label,a\n1,2,0.5\nM\xfcller,0,1\n")
     with pytest.raises(DataError, match=r"a\.csv, line 3: 'M\ufffdller,0,1': not UTF-8; convert the file to UTF-8"):
@@ -256,6 +268,7 @@ def test_a_line_break_within_a_quoted_name_is_part_of_it(tmp_path):
         assert read_table(tmp_path / "a.csv").columns == ["query", "label", f"fea{mark}ture"]
 
 
+@pytest.mark.usefixtures("large")
 def test_quotes_in_the_names_of_columns_are_as_in_their_cells(tmp_path):
     frame = pl.DataFrame({"query": ["a"], '7" wide': ["1"], 'a,"b"': ['"x"']})
     for name, separator in (("t.csv", ","), ("t.tsv", "\t")):
@@ -323,3 +336,30 @@ def test_a_table_without_rows_is_told_before_what_its_columns_are(tmp_path):
         frame.write_parquet(tmp_path / "a.parquet")
         with pytest.raises(DataError, match="no document in it"):
             Table(tmp_path / "a.parquet")
+
+
+def test_a_large_text_is_taken_apart_in_a_file_that_ends_with_it(workplace, monkeypatch):
+    frame = pl.DataFrame({f"f{k}": [str(k + 20 * row) for row in range(5000)] for k in range(20)})
+    frame.write_csv("a.csv")
+    monkeypatch.setattr(tables, "_LARGE", 1000)
+    monkeypatch.setattr(tables, "_FIELDS_AT_A_TIME", 3000)
+    table = Table(Path("a.csv"))
+    assert table.columns == frame.columns
+    assert pl.DataFrame([own[name] for name, own in table.each(frame.columns, table.read(["f0"]))]).equals(frame)
+    assert list(Path(".lambdaflow").iterdir()) == []
+
+
+def test_a_full_disk_is_no_fault_of_the_text(workplace, monkeypatch):
+    """polars 2.1 says so of its own writing."""
+
+    def full(*_, **__):
+        raise pl.exceptions.ComputeError(
+            "parquet: File out of specification: underlying IO error: No space left on device (os error 28)"
+        )
+
+    monkeypatch.setattr(tables, "_LARGE", -1)
+    monkeypatch.setattr(pl.LazyFrame, "sink_parquet", full)
+    Path("a.csv").write_text(ROWS)
+    with pytest.raises(OSError, match="No space left") as caught:
+        Table(Path("a.csv"))
+    assert caught.value.errno == errno.ENOSPC
