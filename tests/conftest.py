@@ -10,6 +10,7 @@ os.environ["PREFECT_LOCAL_STORAGE_PATH"] = tempfile.mkdtemp(prefix="results-")
 import numba
 import numpy as np
 import pytest
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 
 os.environ["PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW"] = "ignore"
 import flows  # noqa: F401  (quiet settings, before Prefect is imported)
@@ -76,6 +77,12 @@ def workplace(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     return tmp_path
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Figures are made and not drawn, which takes a quarter of the time of small runs; reports that are drawn have tests of their own."""
+    monkeypatch.setattr(FigureCanvasSVG, "print_svg", lambda _, out, **__: out.write("<svg></svg>"))
 
 
 @pytest.fixture(scope="session")

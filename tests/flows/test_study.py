@@ -11,6 +11,8 @@ import ltr
 from flows.cli import main
 from tasks.tracking.store import tracking_uri
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 STUDY = """
 name: small
 datasets:

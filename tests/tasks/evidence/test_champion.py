@@ -22,6 +22,8 @@ from tasks.tracking.registry import version_of
 from tasks.tracking.runs import find_run
 from tasks.tracking.store import fluent, tracking_uri
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 CONFIG = {
     "name": "nightly",
     "data": {"generate": {"queries": [60, 30, 120], "documents": 15, "features": 8, "sessions": 5}},
