@@ -41,7 +41,7 @@ def shapley(trees: Trees, features: Floats32) -> Floats:
     values = np.zeros((len(features), features.shape[1] + 1))
     paths = _Paths(trees)
     values[:, -1] = paths.expected
-    if len(paths.starts) > 1:
+    if paths.longest:  # trees of one leaf give all documents the expected score
         points, weights = np.polynomial.legendre.leggauss((paths.longest + 1) // 2)
         row, asked, blocks = 0, trees, iter((np.ascontiguousarray(features, np.float32),))
         if len(trees.codes):

@@ -9,7 +9,7 @@ import pytest
 
 import ltr
 from ltr.trees.attribution import importance, shapley
-from ltr.trees.ensemble import Trees
+from ltr.trees.ensemble import Trees, join
 from tests.conftest import make_queries
 
 STUMPS = Trees(
@@ -106,6 +106,17 @@ def test_a_row_sums_to_its_score():
     assert shapley(model.trees, features).sum(axis=1) == pytest.approx(model.explain(features).sum(axis=1))
     nothing = shapley(model.trees.first(0), features)
     assert not nothing.any()
+
+
+def test_trees_of_one_leaf_give_every_document_the_same():
+    none = np.empty(0, np.int32)
+    leaf = Trees(
+        feature=none, threshold=np.empty(0, np.float32), missing_left=np.empty(0, np.bool_), left=none, right=none, value=np.array([0.5]),
+        documents=np.array([7]), node_starts=np.zeros(2, np.int64), leaf_starts=np.array([0, 1]), gain=np.empty(0),
+    )  # fmt: skip
+    features = np.zeros((3, 2), np.float32)
+    assert shapley(join([leaf, leaf]), features).tolist() == [[0.0, 0.0, 1.0]] * 3
+    assert shapley(join([leaf, STUMPS]), features)[:, -1] == pytest.approx(0.5 + shapley(STUMPS, features)[:, -1])
 
 
 def test_the_same_numbers_as_lightgbm_on_the_same_tree():
