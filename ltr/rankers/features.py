@@ -79,7 +79,8 @@ def columns_of(X: Features) -> list[str]:
     """Columns of a frame; none of an array, or of a frame whose columns are numbered.
 
     Raises:
-        ValueError: for a lazy frame or an Arrow table, for two columns of one name, and where some are named by text and others are not.
+        ValueError: for a lazy frame or an Arrow table, for two columns of one name, where some are named by text and others are not, and for
+            a column of categories where none is: they are known by its name.
     """
     if hasattr(X, "collect") and not hasattr(X, "__len__"):
         raise ValueError(f"X: a {type(X).__name__} holds no rows yet; collect() it first")
@@ -92,7 +93,14 @@ def columns_of(X: Features) -> list[str]:
         raise ValueError(
             f"X: {text} of {len(columns)} columns are named by text, and one is {other!r}; give all of them names of text"
         )
-    return columns if all(isinstance(name, str) for name in columns) else []
+    if text == len(columns):
+        return columns
+    for name, kind in zip(columns, getattr(X, "dtypes", ()), strict=False):
+        if f"{kind}".startswith(("category", "dictionary")):
+            raise ValueError(
+                f"X: column {name!r} holds categories, which are known by the name of their column; give all columns names of text"
+            )
+    return []
 
 
 def require_distinct(columns: list[str], what: str) -> None:

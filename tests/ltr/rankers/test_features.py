@@ -1,6 +1,7 @@
 """Features as users give them: frames by name, arrays of any order in memory, and what holds no numbers."""
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -34,6 +35,26 @@ def test_what_holds_no_rows_or_no_numbers_is_told_as_the_estimator_tells_it():
             ltr.Queries(text, [1], [0, 1])
     numbered = frame.to_pandas().set_axis(range(4), axis=1)
     assert np.array_equal(model.predict(numbered), model.predict(frame))
+    with pytest.raises(ValueError, match="X: column 2 holds categories, which are known by the name of their column"):
+        model.predict(numbered.astype({2: "category"}))
+
+
+def test_categories_of_numbered_columns_are_not_taken_for_numbers():
+    """By the names of text that its columns had, the same frame is learned from by sets of categories."""
+    frame = pd.DataFrame({0: [0.5, 1.0, 2.0, 0.0] * 5, 1: pd.Categorical([3, 1, 2, 1] * 5)})
+    labels, sizes = [0, 1, 2, 0] * 5, [4] * 5
+    for read in (
+        lambda table: ltr.queries_from(table, labels, group=sizes),
+        lambda table: on_categories().fit(table, labels, group=sizes),
+    ):
+        with pytest.raises(ValueError, match="X: column 1 holds categories"):
+            read(frame)
+        read(frame.set_axis(["a", "b"], axis=1))
+    assert on_categories().fit(frame.astype({1: int}), labels, group=sizes).predict(frame.astype({1: int})).shape == (20,)
+
+
+def on_categories():
+    return ltr.Estimator(ltr.LambdaMART(n_trees=1, min_docs_in_leaf=1))
 
 
 def test_arrays_of_another_shape_or_order_in_memory():
