@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
+from ltr.data.arrays import floats_of, ints_of
 from ltr.data.queries import LEFT_OUT, Queries
 from ltr.kernels.exponential import exp
 from ltr.kernels.kernel import F8, F8_1D, I8_1D, Floats, Ints, address, record_type
@@ -47,7 +48,7 @@ class Preferences:
         probability: ``float64 [pairs]`` in [0, 1]; left out, 1.
 
     Raises:
-        ValueError: for arrays that do not fit, a document paired with itself, or a probability outside [0, 1].
+        ValueError: for arrays that do not fit, rows that are no whole numbers, a document paired with itself, or a probability outside [0, 1].
     """
 
     upper: Ints
@@ -55,8 +56,8 @@ class Preferences:
     probability: Floats = LEFT_OUT
 
     def __post_init__(self) -> None:
-        upper, lower = (np.ascontiguousarray(side, np.int64) for side in (self.upper, self.lower))
-        given = np.ones(len(upper)) if self.probability is None else np.ascontiguousarray(self.probability, np.float64)
+        upper, lower = (ints_of(f"preferences: {name}", getattr(self, name)) for name in ("upper", "lower"))
+        given = np.ones(len(upper)) if self.probability is None else floats_of("preferences: probability", self.probability)
         if not len(upper) == len(lower) == len(given):
             raise ValueError(f"preferences: {len(upper)} upper, {len(lower)} lower documents and {len(given)} probabilities")
         if (upper == lower).any():

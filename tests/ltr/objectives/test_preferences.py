@@ -92,6 +92,8 @@ def test_pairs_that_cannot_be_are_refused():
         (lambda: Preferences([1], [1]), "document 1 is paired with itself"),
         (lambda: Preferences([1], [2], [1.5]), r"1.5 is outside \[0, 1\]"),
         (lambda: Preferences([1, 2], [2]), "2 upper, 1 lower"),
+        (lambda: Preferences([0.5], [1]), r"upper: \[0.5\] is not an array of whole numbers"),
+        (lambda: Preferences([0], [np.nan]), r"lower: \[nan\] is not an array of whole numbers"),
         (lambda: PreferenceObjective(queries, Preferences([0], [queries.n_documents])), "are documents"),
         (lambda: PreferenceObjective(queries, Preferences([0], [queries.n_documents - 1])), "different queries"),
     ):
