@@ -104,7 +104,7 @@ def permutation_importance(
     queries = with_features_of(model, queries, "permutation_importance")
     read, names = Measure.of(measure), model.names
     groups = [(one,) if isinstance(one, str) else tuple(one) for one in (names if features is None else features)]
-    if isinstance(features, str) or not all(groups):
+    if isinstance(features, str) or not groups or not all(groups):
         raise ValueError(
             f"permutation_importance: features={features!r}; a list of names, and of groups of names that are not empty"
         )

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.data.arrays import floats_of, ints_of
+from ltr.data.arrays import floats_of, ints_of, shown
 from ltr.kernels.kernel import Floats, Ints
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.gains import graded, label_worth
@@ -112,12 +112,15 @@ def calibrate(
             held out. Left out, labels held out are to be likely.
 
     Raises:
-        ValueError: for shapes that differ, labels that are not finite, fewer than two judged documents, or more than `MOST_KINDS` labels.
+        ValueError: for shapes that differ, labels or gains that are not finite, fewer than two judged documents, or more than `MOST_KINDS` labels.
     """
     y, m = floats_of("people", people), floats_of("machine", machine)
     groupings = {name: np.asarray(values, np.str_) for name, values in (attributes or {}).items()}
     if any(array.shape != y.shape for array in (m, *groupings.values())):
         raise ValueError(f"calibration: people, machine and attributes of shapes {y.shape} and {m.shape}; all are [documents]")
+    queries = None if query is None else ints_of("query", query)
+    if queries is not None and queries.shape != y.shape:
+        raise ValueError(f"calibration: query of shape {queries.shape} for {len(y)} documents")
     if not np.isfinite(m).all() or np.isinf(y).any():
         raise ValueError("calibration: a label of the machine's is missing, or a label is infinite")
     judged = ~np.isnan(y)
@@ -131,9 +134,12 @@ def calibrate(
         raise ValueError(f"calibration: {max(map(len, labels)):,} different labels; up to {MOST_KINDS} are a scale: round them")
     kinds, levels = (np.searchsorted(known, values[judged]) for known, values in zip(labels, (m, y), strict=True))
     sizes = (len(labels[0]), len(labels[1]))
-    part = _parts(judged, None if query is None else ints_of("query", query), seed)
+    gains = None if gain is None else np.asarray(gain(labels[1]), np.float64)
+    if gains is not None and (gains.shape != labels[1].shape or not np.isfinite(gains).all()):
+        raise ValueError(f"calibration: gain gave {shown(gains)}; expected a finite number for each of {len(labels[1])} labels")
+    part = _parts(judged, queries, seed)
     counts = np.array([_counted(kinds[part == k], levels[part == k], sizes) for k in range(part.max() + 1)])
-    plain, best = _best_plain(counts, None if gain is None else gain(labels[1]))
+    plain, best = _best_plain(counts, gains)
     chosen = _Choice("", {}, np.inf, best)
     likelihood = {"": best / n}
     for name, values in groupings.items():

@@ -101,6 +101,7 @@ def test_fewer_errors_are_better_and_the_lines_say_it():
     [
         ({"features": "f1"}, "features='f1'; a list of names, and of groups"),
         ({"features": [()]}, "groups of names that are not empty"),
+        ({"features": []}, r"features=\[\]; a list of names"),
         ({"features": ["f9"]}, "the model reads no feature 'f9'; it has f1, f2"),
         ({"measure": "ndgc"}, "unknown measure 'ndgc'; did you mean ndcg"),
         ({"repetitions": 0}, "repetitions=0, level=0.95, seed=1; repetitions are a whole number from 1"),

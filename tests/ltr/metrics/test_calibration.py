@@ -203,6 +203,9 @@ def test_sure_gains_count_wholly_and_unknown_ones_half():
         ({"people": [np.nan, 1.0, np.nan]}, "people judged 1 document that the machine labelled; two are needed"),
         ({"people": [1.0, 0.0]}, r"of shapes \(2,\) and \(3,\)"),
         ({"attributes": {"a": np.array(["x"])}}, "all are"),
+        ({"query": [1, 1]}, r"query of shape \(2,\) for 3 documents"),
+        ({"gain": lambda labels: 1.0}, "gain gave array.* expected a finite number for each of 2 labels"),
+        ({"gain": lambda labels: np.full_like(labels, np.nan)}, "gain gave array.* expected a finite number for each of 2 labels"),
     ],
 )
 def test_what_is_wrong_is_named(change, says):
