@@ -123,6 +123,8 @@ def _written(ranker: ltr.Ranker, path: Path, to: str, complete: bool) -> str | b
         return FORMATS[to].writers[form_of(ranker)](ranker, path.stem, complete)
     except ValueError as error:
         raise DataError(f"{path}: {error}") from None
+    except RecursionError:
+        raise DataError(f"{path}: {to} writes a node within its parent, and a tree of this model is too deep for that") from None
 
 
 def _require_engine(ranker: ltr.Ranker, path: Path, to: str, complete: bool, engine: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 import xgboost
 
 import ltr
-from ltr.trees.ensemble import join
+from ltr.trees.ensemble import Trees, join
 from tasks.export.formats import FORMATS, export, export_to, verify
 from tasks.export.readers import READERS, read_model
 from tasks.export.ubjson import XGBOOST_ARRAYS, read_ubjson
@@ -250,6 +250,21 @@ def test_bad_input_leaves_nothing_behind(workplace, monkeypatch):
     with pytest.raises(DataError, match=r"the package onnx is not installed: pip install lambdaflow\[export\]"):
         export(model, "m", "onnx")
     assert not list(workplace.iterdir())
+
+
+def test_trees_too_deep_for_nested_nodes_are_refused_by_name(workplace):
+    n = 1500
+    chain = Trees(
+        feature=np.zeros(n, np.int32), threshold=np.arange(n, dtype=np.float32), missing_left=np.zeros(n, np.bool_),
+        left=~np.arange(n, dtype=np.int32), right=np.append(np.arange(1, n), ~n).astype(np.int32), value=np.arange(n + 1.0),
+        documents=np.ones(n + 1, np.int64), node_starts=np.array([0, n]), leaf_starts=np.array([0, n + 1]), gain=np.ones(n),
+    )  # fmt: skip
+    model = replace(grown(data(), n_trees=1), trees=chain)
+    for to in ("xgboost-dump", "lightgbm-dump", "opensearch", "solr"):
+        with pytest.raises(DataError, match=f"m: {to} writes a node within its parent, and a tree of this model is too deep"):
+            export(model, "m", to, complete=True)
+    export(model, "m", "lightgbm")
+    assert verify(model, "m", "lightgbm", data().features).largest_difference == 0
 
 
 def test_what_the_command_prints(workplace):
