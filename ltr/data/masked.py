@@ -15,6 +15,15 @@ def unmasked(values: Any) -> Any:
     return values
 
 
+def whole_numbers(values: Any) -> Any:
+    """The entries that are not missing, where they are whole numbers under a mask, which `unmasked` makes floats of; other values as they are."""
+    if isinstance(values, np.ma.MaskedArray):
+        return values.compressed()
+    if f"{getattr(values, 'dtype', '')}".lower().removesuffix("[pyarrow]") in _WHOLE and hasattr(values, "dropna"):
+        return values.dropna().to_numpy()
+    return values
+
+
 _WHOLE = {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 _NULLABLE = {
     "boolean",

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from ltr.data.arrays import rows_of
 from ltr.data.letor import key_of
-from ltr.data.masked import unmasked
+from ltr.data.masked import unmasked, whole_numbers
 from ltr.data.offsets import offsets_from_sizes
 from ltr.data.queries import FarValueError, Queries, as_float32, warn_of_lost_digits
 from ltr.data.sparse import is_sparse, require_places, sparse_features
@@ -116,7 +116,10 @@ class Reading:
                 raise ValueError(
                     f"X: column {next(iter(self.categories))!r} was learned as categories, by their names; give a table, as in fit"
                 )
-            array = sparse_features(X) if self.sparse and is_sparse(X) else _numbers(X, "X")
+            sparse = self.sparse and is_sparse(X)
+            array = sparse_features(X) if sparse else _numbers(X, "X")
+            if sparse and cast(Any, X).dtype.kind in "iu":
+                warn_of_lost_digits(cast(Any, X).tocsr().data, "X")
             if array.ndim != 2 or (self.names and array.shape[1] != len(self.names)):
                 rule = f"{len(self.names)} features, as in fit" if self.names else "rows of documents, columns of features"
                 raise ValueError(f"X: shape {array.shape}; expected {rule}")
@@ -269,7 +272,7 @@ def _plain(values: Any) -> Any:
 def _numbers(values: Features, what: str) -> Floats32:
     array = np.asarray(_plain(values))
     try:
-        warn_of_lost_digits(array, what)
+        warn_of_lost_digits(np.asarray(whole_numbers(values)) if array.dtype.kind == "f" else array, what)
         return as_float32(array, what)
     except FarValueError:
         raise

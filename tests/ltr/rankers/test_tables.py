@@ -195,6 +195,16 @@ def test_what_would_be_read_otherwise_than_meant_is_told():
         match="column 'id': whole numbers above 16,777,216 lose their last digits in float32, 2 here, such as 10995116277",
     ):
         ltr.queries_from(pl.DataFrame({"id": [2**40 + 1, 2**40 + 3, 2**24], "qid": [1, 1, 1]}), [0, 1, 2])
+    large = np.array([2**40 + 1, 2**40 + 3, 2**24])
+    for column in (
+        pd.array([2**40 + 1, 2**40 + 3, None], dtype="Int64"),
+        pd.array([2**40 + 1, 2**40 + 3, None], dtype="int64[pyarrow]"),
+    ):
+        with pytest.warns(UserWarning, match="column 'id': whole numbers .* 2 here"):
+            ltr.queries_from(pd.DataFrame({"id": column}), [0, 1, 2], group=[3])
+    for table in (csr_array(large[:, None]), np.ma.array(large[:, None], mask=[[False], [False], [True]])):
+        with pytest.warns(UserWarning, match="X: whole numbers .* 2 here"):
+            ltr.queries_from(table, [0, 1, 2], group=[3])
     with pytest.warns(UserWarning, match="features: whole numbers .* 1 here"):
         ltr.Queries(np.array([[2**24 + 1], [2**25]]), [0, 1], [0, 2])
 
