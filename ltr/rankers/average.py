@@ -73,7 +73,7 @@ class Average(Ranker):
         super().__post_init__()
         if isinstance(self.of, Ranker):
             object.__setattr__(self, "of", (self.of,))
-        object.__setattr__(self, "of", tuple(self.of))
+        object.__setattr__(self, "of", tuple(self.of) if isinstance(self.of, Iterable) else (self.of,))
         strange = [member for member in self.of if not isinstance(member, Ranker) or isinstance(member, Average)]
         if not self.of or strange:
             raise ValueError(f"average: of={strange[0] if strange else ()!r}; must be one or more rankers, none an average")

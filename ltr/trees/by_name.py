@@ -46,6 +46,8 @@ def check_by_name(asked: ByName) -> None:
     for name in asked.categorical:
         if monotone.get(name) or name == asked.base:
             raise ValueError(f"LambdaMART: {name!r} is categorical, and categories have no order to be monotone or a base by")
+    if asked.base is not None and not isinstance(asked.base, str):
+        raise ValueError(f"LambdaMART: base={asked.base!r}; give the name of the feature that holds the scores to start from")
     if not isinstance(groups, list | tuple) or not all(group and _names(group) for group in groups):
         raise ValueError(
             f"LambdaMART: interactions={groups!r}; give groups of feature names, such as [['bm25', 'length'], ['age']]"
@@ -58,7 +60,7 @@ def _names(given: object) -> bool:
 
 def read_by(asked: ByName) -> tuple[str, ...]:
     """The features that a ranker names, but for those of `interactions`."""
-    return (*([asked.base] if asked.base else []), *asked.monotone, *asked.categorical, *asked.max_bins_by_feature)
+    return (*([] if asked.base is None else [asked.base]), *asked.monotone, *asked.categorical, *asked.max_bins_by_feature)
 
 
 def require_features(asked: ByName, names: tuple[str, ...]) -> None:

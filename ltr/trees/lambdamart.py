@@ -243,6 +243,8 @@ class LambdaMART(TreeRanker):
             ValueError: for fewer documents than two leaves need, infinite features, an unknown feature, a start on other
                 features, an objective that does not fit the data, or bins of another number than `max_bins`.
         """
+        if start is not None and not isinstance(start, LambdaMART):
+            raise ValueError(f"LambdaMART: it goes on from a fitted LambdaMART, not from a {type(start).__name__}")
         binned, given = (queries, queries.queries) if isinstance(queries, Binned) else (None, queries)
         if binned is not None:
             require_same_bins(self, binned)

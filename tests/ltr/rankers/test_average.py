@@ -92,6 +92,7 @@ def test_linear_members_are_one_linear_model():
     ("given", "said"),
     [
         ({"of": ()}, r"of=\(\); must be one or more rankers, none an average"),
+        ({"of": ltr.Estimator(ltr.LeastSquares())}, r"of=Estimator\(.*; must be one or more rankers, none an average"),
         ({"of": [ltr.Average([TREES])]}, "none an average"),
         ({"of": "lambdamart"}, "of='l'"),
         ({"of": [TREES], "copies": 0}, "copies=0"),

@@ -22,3 +22,11 @@ def test_every_name_is_one_of_the_data():
     for missing in NAMES:
         with pytest.raises(ValueError, match=f"no feature '{missing}' in this data set; it has "):
             require_features(ASKED, tuple(name for name in NAMES if name != missing))
+
+
+def test_a_base_is_a_name():
+    for base in (0, 1, ["f1"]):
+        with pytest.raises(ValueError, match="give the name of the feature that holds the scores to start from"):
+            ltr.LambdaMART(base=base)
+    with pytest.raises(ValueError, match="no feature '' in this data set"):
+        require_features(ltr.LambdaMART(base=""), NAMES)

@@ -283,6 +283,8 @@ def test_adapting_to_other_data_keeps_the_first_trees():
     assert mean(adapted, other) > mean(first, other)
     with pytest.raises(ValueError, match="a start must be a fitted model on the same features"):
         ltr.LambdaMART(base="f2").fit(other, start=first)
+    with pytest.raises(ValueError, match="it goes on from a fitted LambdaMART, not from a Estimator"):
+        ltr.LambdaMART().fit(other, start=ltr.Estimator(first))
 
 
 def test_sampling_is_keyed_by_query():
