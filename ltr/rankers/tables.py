@@ -22,7 +22,7 @@ from ltr.data.arrays import rows_of
 from ltr.data.letor import key_of
 from ltr.data.masked import unmasked, whole_numbers
 from ltr.data.offsets import offsets_from_sizes
-from ltr.data.queries import FarValueError, Queries, as_float32, warn_of_lost_digits
+from ltr.data.queries import LEFT_OUT, FarValueError, Queries, as_float32, warn_of_lost_digits
 from ltr.data.sparse import is_sparse, require_places, sparse_features
 from ltr.kernels.kernel import Floats, Floats32, Ints
 from ltr.rankers.features import Features, Frame, columns_of
@@ -82,7 +82,9 @@ def weighed(queries: Queries, sample_weight: ArrayLike) -> Queries:
     of_rows = np.repeat(weights, np.diff(queries.offsets)) if by_query else weights[queries.position]
     first = of_rows[queries.offsets[:-1]]
     alike = (first > 0).all() and np.array_equal(np.repeat(first, np.diff(queries.offsets)), of_rows)
-    return replace(queries, weights=first) if alike else replace(queries, document_weights=of_rows)
+    changed: dict[str, Any] = {"weights": first} if alike else {"document_weights": of_rows}
+    # Keys of queries without ids are of what they hold, weights too: those that are alike otherwise may come in any order.
+    return replace(queries, **changed, **({} if queries.ids is not None else {"keys": LEFT_OUT}))
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,25 @@ def test_rows_that_weigh_alike_within_queries_are_weights_of_queries():
     assert weighed(queries, [2, 0, 2, 0, 0]).document_weights.tolist() == [2, 2, 0, 0, 0]
 
 
+def test_alike_queries_of_other_weights_may_come_in_any_order():
+    rng = np.random.default_rng(0)
+    features, labels, weights = (
+        np.tile(rng.integers(0, 3, (12, 2)), (6, 1)),
+        np.tile(rng.integers(0, 3, 12), 6),
+        np.arange(1.0, 7.0),
+    )
+    for of_rows in (False, True):
+        digests, keys = set(), []
+        for order in (np.arange(6), np.arange(6)[::-1], rng.permutation(6)):
+            rows = np.concatenate([np.arange(12 * q, 12 * q + 12) for q in order])
+            own = weights[order] if not of_rows else (weights[:, None] + np.arange(12) / 12)[order].ravel()
+            queries = ltr.queries_from(features[rows], labels[rows], group=[12] * 6, sample_weight=own)
+            digests.add(ltr.LambdaMART(n_trees=5, min_docs_in_leaf=2, query_share=0.5).fit(queries).digest)
+            keys.append(queries.keys[np.argsort(order)].tolist())
+        assert len(digests) == 1
+        assert keys[0] == keys[1] == keys[2]
+
+
 def test_what_is_read_later_is_read_by_name_and_by_category():
     reading = Reading("qid", ("b", "a"), {"a": ["low", "high"]})
     features, names = reading.features(pl.DataFrame({"a": ["high", "huge"], "c": [1, 2], "b": [0.5, None]}))
