@@ -32,6 +32,11 @@ class Stopped(Protocol):
         ...
 
     @property
+    def n_trees(self) -> int:
+        """Trees at most."""
+        ...
+
+    @property
     def patience(self) -> int:
         """Trees without a new best; 0: any number."""
         ...
@@ -183,10 +188,11 @@ class Watch:
             return np.nan
 
     def over(self, n_trees: int) -> bool:
-        """Whether a measure has had no new best for `patience` trees after so many; the first such one chooses their number."""
+        """Whether a measure has had no new best for `patience` trees after so many; the first such one chooses their number, but of all trees
+        that there may be the first of all does, as it does where none stops the training."""
         for own in self.values.values():
             if 0 < self.model.patience <= n_trees - own.best:
-                self.kept = own
+                self.kept = own if n_trees < self.model.n_trees else self.kept
                 return True
         return False
 

@@ -159,6 +159,13 @@ def test_the_rule_is_lightgbms():
         everything = replace(model, patience=0).fit(train, valids)
         fitted = model.fit(train, valids)
         assert (fitted.trees.n_trees, len(fitted.curve.valid)) == lightgbm_stops(lightgbm, everything.history, patience, 60)
+        last = len(
+            fitted.curve.valid
+        )  # the tree at which a measure stops the training, which now is the last one that there may be
+        shorter = replace(model, n_trees=last).fit(train, valids)
+        assert (shorter.trees.n_trees, last) == lightgbm_stops(lightgbm, everything.history, patience, last)
+        begun = replace(model, n_trees=last).fit(train, valids[0])
+        assert model.go_on(begun, train, valids[0]).digest == model.fit(train, valids[0]).digest
 
 
 def test_validation_scores_begin_at_the_base():
