@@ -65,6 +65,11 @@ def read_stopping(given: object) -> str | PlainFunction | tuple[str | PlainFunct
     if isinstance(given, list | tuple):
         several = [read_stopping(one) for one in given]
         names = [str(one if isinstance(one, PlainFunction) else Measure.of(cast(str, one))) for one in several]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice and len({*map(id, given)}) == len(given) and all(map(callable, given)):
+            raise ValueError(
+                f"LambdaMART: stop_on: two functions have the name {twice[0]}, by which their values are kept; name them differently"
+            )
         if not several or len({*names}) < len(names) or any(isinstance(one, tuple) for one in several):
             raise ValueError(f"LambdaMART: stop_on={given!r}; give a measure, several different ones, or None")
         return cast(tuple[str | PlainFunction, ...], tuple(several))

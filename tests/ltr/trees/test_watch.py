@@ -118,6 +118,7 @@ def test_what_cannot_stop_a_training_is_named():
     for stop_on, says in (
         ([], r"stop_on=\[\]; give a measure, several different ones, or None"),
         (["map", "MAP"], "several different ones"),
+        ([lambda s, q: 0.0, lambda s, q: 1.0], "two functions have the name .*<lambda>, by which their values are kept"),
         (["ndcg", "errors"], "lower 'errors' is better, but this measure must be maximised"),
         (3, "measure 3: a measure is named in text"),
     ):
