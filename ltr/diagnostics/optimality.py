@@ -134,7 +134,8 @@ def certify(
         relative: steps are shares of ‖w‖, otherwise absolute.
 
     Raises:
-        ValueError: for what is no surface or queries, rows that do not fit, or a measure that no query defines.
+        ValueError: for what is no surface or queries, rows that do not fit, steps or a share of ties out of range, or a measure that no query
+            defines.
     """
     measure, conventions = Measure.maximised(measure), conventions or Conventions()
     if not isinstance(surface, Surface) or not isinstance(queries, Queries):
@@ -145,6 +146,10 @@ def certify(
         raise ValueError(f"{surface.n_documents} rows of features for {queries.n_documents} documents")
     surface = normalised(surface)
     steps = steps or (NEAR if relative else COARSE)
+    if not all(0 < step < np.inf for step in steps):
+        raise ValueError(f"certify: steps={steps!r}; give lengths above 0")
+    if not 0 <= largest_tie_share <= 1:
+        raise ValueError(f"certify: largest_tie_share={largest_tie_share!r}; give a share, 0 to 1")
     start = surface.weights
     norm = length(start)
     ladder = tuple(step * norm if relative else step for step in steps)

@@ -184,8 +184,14 @@ def test_same_certificate_for_any_number_of_threads():
 
 def test_nothing_to_measure_is_an_error():
     queries = ltr.Queries(np.zeros((4, 2), np.float32), np.zeros(4), np.array([0, 4]))
+    surface = surface_of(random_weights(2, 0, np.random.default_rng(0)), queries.features)
     with pytest.raises(ValueError, match="undefined on every query: all labels are 0"):
-        certify(surface_of(random_weights(2, 0, np.random.default_rng(0)), queries.features), queries, **QUICK)
+        certify(surface, queries, **QUICK)
+    for steps in ((float("nan"),), (0.01, -0.1), (float("inf"),)):
+        with pytest.raises(ValueError, match=r"certify: steps=.*; give lengths above 0"):
+            certify(surface, queries, steps=steps)
+    with pytest.raises(ValueError, match="largest_tie_share=-1; give a share"):
+        certify(surface, queries, largest_tie_share=-1)
     with pytest.raises(ValueError, match="rows of features"):
         certify(surface_of(random_weights(2, 0, np.random.default_rng(0)), queries.features[:2]), queries, **QUICK)
 
