@@ -23,6 +23,8 @@ from tasks.store.state import Noted, remember, remembered
 
 _SHOWN = 10
 """Labels of a machine whose worth is told."""
+_FEW = 5
+"""Judged documents below which what a label is worth is mostly chance."""
 
 
 def calibrated(sets: Mapping[str, str], data: Data, conventions: ltr.Conventions) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -40,7 +42,7 @@ def calibrated(sets: Mapping[str, str], data: Data, conventions: ltr.Conventions
         return dict(sets), ()
     digests = {path: digest_of_file(path) for path in map(located, asked.judgments)}
     recipe = {
-        "calibrate": 6,
+        "calibrate": 7,
         "data": list(sets.values()),
         "asked": {**asked.model_dump(mode="json"), "judgments": [digests[located(path)] for path in asked.judgments]},
         "gain": conventions.gain,
@@ -134,6 +136,12 @@ def _told(confusion: Confusion, sets: list[Queries], asked: Calibrate, conventio
         told.append(
             f"people judged no document that the machine labels {', '.join(f'{m:g}' for m in unseen[:_SHOWN])}, "
             f"{number_of(int(np.isin(machine, unseen).sum()), 'document')}: these get the label worth the average gain of all documents that people judged; have people judge some"
+        )
+    counts = {m: int((machine[both] == m).sum()) for m in confusion.machine}
+    if few := [f"{m:g} ({n})" for m, n in counts.items() if 0 < n < _FEW]:
+        told.append(
+            f"people judged fewer than {_FEW} of the documents that the machine labels {', '.join(few[:_SHOWN])}: what "
+            f"{'that label is' if len(few) == 1 else 'those labels are'} worth is hardly known; have people judge more"
         )
     for name, likelihood in confusion.likelihood.items():
         if name:

@@ -95,6 +95,17 @@ def test_labels_of_the_machine_that_nobody_judged_are_named(folder):
     assert any(one.text.startswith(told) for one in ready.findings if one.subject == "calibrate")
 
 
+def test_labels_of_the_machine_that_few_judged_are_named(folder):
+    table = pl.read_csv("judged.csv")
+    rare = table.with_row_index().filter(pl.col("label") == 2, pl.col("grade").is_not_null())["index"]
+    told = "people judged fewer than 5 of the documents that the machine labels 2 (4): what that label is worth is hardly known"
+    for kept in (4, 5):
+        dropped = pl.int_range(pl.len()).is_in(rare[kept:].to_list())
+        table.with_columns(grade=pl.when(~dropped).then(pl.col("grade"))).write_csv("judged.csv")
+        said = [one.text for one in whole(BY_COLUMN)[0].findings if one.subject == "calibrate"]
+        assert [text.startswith(told) for text in said[1:]] == [True] * (kept < 5)
+
+
 def test_weights_are_for_rankers_that_obey_them(folder):
     asked = {**BY_COLUMN, "calibrate": {"source": "grade", "weights": True}}
     config = parse({"data": asked, "rankers": {"a": {"kind": "column", "feature": "a"}, "net": {"kind": "lambdarank"}}})
