@@ -23,6 +23,7 @@ from ltr.metrics import significance
 from ltr.metrics.measure import lowest_of
 from tasks.config.ranker_section import read_conventions
 from tasks.config.run_config import RunConfig, register_evidence
+from tasks.data.known_again import marks
 from tasks.data.tables import recoded
 from tasks.evidence.drawing import title_of
 from tasks.evidence.drift import Drift, Profile, drift, profile, shifted
@@ -162,8 +163,9 @@ def challenge(rule: Champion, run_id: str, challenger: Trained, was_finished: bo
     from tasks.tracking import registry
 
     cell = challenger.cell
-    learned = np.unique(np.concatenate([open_queries(name).keys for name in (cell.data.train, cell.data.valid) if name]))
     model = ltr.load(CellFolder.of(challenger.result.key).model)
+    sets = [open_queries(name) for name in (cell.data.train, cell.data.valid) if name]
+    learned = np.unique(np.concatenate([marks(in_order(queries, model.names)).ravel() for queries in sets]))
     own = registry.registered(rule.name, run_id, model, cell.columns.categories, learned)
     champion = registry.version_of(rule.name, registry.CHAMPION)
     told = not was_finished and own.run_id == run_id and own.tags.get("promoted") == "true"
@@ -242,7 +244,7 @@ def _held_against(champion: "registry.Version", rule: Champion, challenger: Trai
         return replace(found, verdict="not comparable", why=why, promoted=False)
     theirs = table(values, queries, "test").sort("query")
     ours = read_values(Path(values_path(challenger)), "test")
-    known = [] if isinstance(model, ltr.Column) else _known_to(champion, queries)
+    known = [] if isinstance(model, ltr.Column) else _known_to(champion, queries, seen)
     if known is None:
         why = (
             f"{version} may have learned from these test queries: its run in MLflow does not record them, or is deleted; "
@@ -282,12 +284,14 @@ def _read_profile(champion: "registry.Version") -> Profile | None:
         return None
 
 
-def _known_to(champion: "registry.Version", queries: Queries) -> list[str] | None:
-    """Names of the test queries that the champion learned from or was chosen on; None where that is not known."""
+def _known_to(champion: "registry.Version", queries: Queries, seen: Queries) -> list[str] | None:
+    """Names of the test queries that the champion learned from or was chosen on, also under other ids; None where that is not known.
+    `seen` are these queries as it reads them."""
     learned = champion.learned()
     if learned is None:
         return None
-    return [name for name, known in zip(names_of(queries), np.isin(queries.keys, learned), strict=True) if known]
+    known = np.isin(marks(seen), learned).tolist()
+    return [name for name, by in zip(names_of(queries), known, strict=True) if any(by)]
 
 
 def _all_of(known: list[str], queries: Queries) -> str:

@@ -18,10 +18,11 @@ from prefect.cache_policies import NO_CACHE
 from pydantic import Field, model_validator
 
 import ltr
-from ltr.data.queries import concatenate
+from ltr.data.queries import concatenate, in_order
 from ltr.rankers.fair_pages import have_ranks
 from tasks.config.run_config import RunConfig, register_evidence
 from tasks.data.folds import share
+from tasks.data.known_again import marks
 from tasks.evidence.guarantee import Guarantee
 from tasks.evidence.protocol import Evidence, Found, Gathering, asked_for, render
 from tasks.records import Cell, DataError, Fold, Trained, number_of, point_title
@@ -157,8 +158,8 @@ class Refit(Evidence):
 
             for name, trained in models.items():
                 run_id, categories = run.tracker.run_of(trained.result.key), trained.cell.columns.categories
-                learned = open_queries(data.train).keys
                 model = ltr.load(CellFolder.of(trained.result.key).model)
+                learned = np.unique(marks(in_order(open_queries(data.train), model.names)))
                 made = registry.registered(self.name, run_id, model, categories, learned)
                 versions[name] = f"{made.number} of {self.name}"
         return Refitted(run.tracker.run_id, models, about_queries(data.train).queries, versions)

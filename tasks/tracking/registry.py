@@ -83,7 +83,7 @@ class Version:
         return self._text(parent, PROFILE) if parent else None
 
     def learned(self) -> NDArray[np.uint64] | None:
-        """Keys of the queries that it learned from, or was chosen on; None where its run does not say, or not legibly, or is deleted."""
+        """Marks of the queries that it learned from, or was chosen on (of an older release, their keys alone); None where its run does not say, or not legibly, or is deleted."""
         written = self._text(self.run_id, LEARNED)
         try:
             return None if written is None else np.frombuffer(b64decode(json.loads(written)["keys"], validate=True), np.uint64)
@@ -135,7 +135,7 @@ def registered(
 ) -> Version:
     """The version of the model that a cell's run logged; made once for a digest, the names of its features and the categories of its data's
     columns, of whose places alone the digest knows, and found afterwards, also by commands of this folder that do the same at the same time. Its run says from then on which queries it learned from or was chosen on (`learned`, their
-    keys), in this run and in later ones that came to the same model."""
+    `tasks.data.known_again.marks`), in this run and in later ones that came to the same model."""
     client, _ = opened()
     with alone(Path("mlruns/.registry.lock")):
         return _registered(client, name, run_id, model, categories, learned)
@@ -170,8 +170,8 @@ def _registered(
     return _version(client.get_model_version(name, made.version), client)
 
 
-def _note_learned(client: MlflowClient, run_id: str, keys: NDArray[np.uint64]) -> None:
-    client.log_text(run_id, json.dumps({"queries": len(keys), "keys": b64encode(keys.tobytes()).decode()}), LEARNED)
+def _note_learned(client: MlflowClient, run_id: str, marks: NDArray[np.uint64]) -> None:
+    client.log_text(run_id, json.dumps({"marks": len(marks), "keys": b64encode(marks.tobytes()).decode()}), LEARNED)
 
 
 @patient
