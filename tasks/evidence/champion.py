@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from tasks.tracking import registry
 from tasks.training.scoring import evaluate
 
+_TO_GO_ON = "; if that stays so, give the alias champion to another version, or no night compares anything"
+"""Where the data have lost what the champion reads, which may be the accident of a night."""
 TEMPLATE = """<h2>Champion</h2>
 <p>{{ found.text() }}</p>
 {% if found.tiers %}<div class="scroll"><table>
@@ -229,11 +231,11 @@ def _held_against(champion: "registry.Version", rule: Champion, challenger: Trai
     found = replace(found, drift=drift(older, recoded(open_queries(data.train), now, then)) if older else ())
     missing = [name for name in model.names if name not in queries.names]
     if missing:
-        why = f"{version} reads {missing[0]!r}, which these data do not have"
+        why = f"{version} reads {missing[0]!r}, which these data do not have{_TO_GO_ON}"
         return replace(found, verdict="not comparable", why=why, promoted=False)
     if other := [name for name in model.names if (name in now) != (name in then)]:
         holds = ("numbers", "categories") if other[0] in now else ("categories", "numbers")
-        why = f"{version} reads {other[0]!r} as {holds[0]}, which holds {holds[1]} here (data.categorical)"
+        why = f"{version} reads {other[0]!r} as {holds[0]}, which holds {holds[1]} here (data.categorical){_TO_GO_ON}"
         return replace(found, verdict="not comparable", why=why, promoted=False)
     seen = recoded(in_order(queries, model.names), now, then)
     try:
