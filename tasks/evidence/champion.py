@@ -6,7 +6,7 @@ margin, and the first that moves has to rise (`ltr.metrics.significance.lexicogr
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -110,7 +110,7 @@ class Challenge(Found):
 
 class Champion(Evidence):
     """The model in use: the version of the registered model `name` that the registry calls ``champion``. A run's best ranker on
-    validation queries takes its place where test queries show it better: on one of `tiers`, or on several (the most important first) no
+    validation queries (`candidate`) takes its place where test queries show it better: on one of `tiers`, or on several (the most important first) no
     worse than by `margin` on each until one is better; every bound one-sided at `level`.
     """
 
@@ -140,7 +140,7 @@ class Champion(Evidence):
         run.progress.begin("champion")
         select = f"valid_{run.config.select_key}"
         own = [trained for trained in run.chosen if trained.ranker in run.config.alone]
-        best = max(own, key=lambda trained: trained.result.metrics[select])
+        best = self.candidate(own, select)
         run.tracker.text(profile(open_queries(best.cell.data.train)).as_json(), registry.PROFILE)
         found = challenge(self, run.tracker.run_of(best.result.key), best, run.tracker.was_finished)
         if not (found.verdict == "same" and run.tracker.was_finished):  # how it became champion stays
@@ -149,6 +149,21 @@ class Champion(Evidence):
         for text in shifted(found.drift):
             run.progress.say(f"since the champion was trained, {text}", "yellow")
         return found
+
+    def candidate(self, own: Sequence[Trained], select: str) -> Trained:
+        """The ranker that is held against the champion: the best by what selects; of several tiers, by their own rule on validation queries, the
+        best on the last one of those that lose no more than the margin to the best on each before. What selects knows nothing of tiers: beside a
+        `guarantee` it would hardly ever take the ranker that was promised."""
+
+        def value(one: Trained, metric: str) -> float:
+            found = one.result.metrics.get(metric)
+            return -np.inf if found is None else found
+
+        *protected, last = [f"valid_{ltr.Measure.of(tier).key}" for tier in self.tiers]
+        for metric in protected:
+            highest = max(value(one, metric) for one in own)
+            own = [one for one in own if value(one, metric) >= highest - self.margin]
+        return max(own, key=lambda one: (value(one, last), value(one, select)) if protected else (value(one, select), 0.0))
 
 
 register_evidence(Champion)

@@ -3,6 +3,7 @@
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import mlflow
 import numpy as np
@@ -122,6 +123,29 @@ def test_a_model_that_another_run_made_champion_meanwhile_is_the_one_to_beat(pre
     assert met[0] == ("1", "better")
     assert (met[1][0], found.champion, found.promoted) == ("2", "2", False)
     assert client.get_model_version_by_alias("search", "champion").version == 2
+
+
+def test_of_several_tiers_the_candidate_is_the_best_by_their_rule():
+    """By what selects, the ranker that gains on clicks and harms nothing was not held against the champion in ten of twelve nights."""
+
+    def trained(name, **metrics):
+        return SimpleNamespace(
+            ranker=name, result=SimpleNamespace(metrics={f"valid_{key}": value for key, value in metrics.items()})
+        )
+
+    judged = trained("judged", ndcg_3=0.810, cndcg_3=0.50, ndcg_10=0.90)
+    graded = trained("graded", ndcg_3=0.795, cndcg_3=0.60, ndcg_10=0.89)
+    harmful = trained("harmful", ndcg_3=0.780, cndcg_3=0.90, ndcg_10=0.89)
+    undefined = trained("undefined", ndcg_10=0.95)
+    rankers = [judged, graded, harmful, undefined]
+
+    def candidate(tiers, of=rankers):
+        return champion_module.Champion(name="search", tiers=tiers, margin=0.02).candidate(of, "valid_ndcg_10").ranker
+
+    assert candidate(["ndcg_3", "cndcg_3"]) == "graded"
+    assert candidate(["ndcg_10"]) == candidate(["ndcg_3"]) == "undefined", "of one tier, by what selects"
+    assert candidate(["ndcg_3", "cndcg_3"], [judged, harmful]) == "judged"
+    assert candidate(["map", "ndcg_3"]) == "judged", "a tier that is undefined for all decides nothing"
 
 
 def test_what_ranks_today_may_be_the_champion_to_beat(prefect_server, workplace):
