@@ -124,9 +124,9 @@ class RankerGuarantee:
         folds = f" in {n} of {len(self.promises)} folds" if len(self.promises) > 1 else ""
         made = f"promised{folds}" if n else "not promised: no cell was shown to be harmless on validation queries"
         held = {
-            "yes": "confirmed on the test queries",
-            "no": "broken on the test queries",
-            "open": "neither confirmed nor broken: the test queries do not decide it",
+            "yes": "confirmed on the test queries" if n else "the test queries show that there is none",
+            "no": "broken on the test queries" if n else "the test queries show one",
+            "open": f"{'neither confirmed nor broken: ' if n else ''}the test queries do not decide it",
         }
         bounds = "; ".join(f"{title_of(t.measure)} {t.difference:+.4f}, at least {t.lower_bound:+.4f}" for t in protected)
         harm = f"no loss above {self.margin:g} on {' and '.join(title_of(t.measure) for t in protected)} ({percent(self.level)})"
@@ -217,14 +217,16 @@ class Guarantee(Evidence):
     def choose(self, run: Gathering) -> tuple[Trained, ...]:
         """The chosen cells, those of the guarantee's rankers by its rule."""
         taken = {
-            (name, fold): promise(self._files(run, name, fold), path, self).chosen
-            for name in self.guaranteed(run.config)
-            for fold, path in self._baseline_files(run).items()
+            (name, fold): made.chosen for name in self.guaranteed(run.config) for fold, made in self.promises(run, name).items()
         }
         by_rule = [t for t in run.cells if taken.get((t.ranker, t.fold)) == t.cell.label]
         others = [t for t in run.chosen if (t.ranker, t.fold) not in taken]
         order = {name: k for k, name in enumerate(run.config.rankers)}
         return tuple(sorted([*others, *by_rule], key=lambda t: (order[t.ranker], t.fold)))
+
+    def promises(self, run: Gathering, name: str) -> dict[int, Promise]:
+        """What is promised of a ranker, by fold."""
+        return {fold: promise(self._files(run, name, fold), path, self) for fold, path in self._baseline_files(run).items()}
 
     def gather(self, run: Gathering) -> Guarantees:
         return Guarantees(tuple(self._of_ranker(run, name) for name in self.guaranteed(run.config)))

@@ -9,7 +9,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,7 +23,7 @@ from ltr.rankers.fair_pages import have_ranks
 from tasks.config.run_config import RunConfig, register_evidence
 from tasks.data.folds import share
 from tasks.data.known_again import marks
-from tasks.evidence.guarantee import Guarantee
+from tasks.evidence.guarantee import Guarantee, Promise
 from tasks.evidence.protocol import Evidence, Found, Gathering, asked_for, render
 from tasks.records import Cell, DataError, Fold, Trained, number_of, point_title
 from tasks.store.cells import CellFolder, read_curve
@@ -46,6 +46,7 @@ class Refitted(Found):
         models: by ranker.
         queries: that each learned from.
         versions: registered ones, by ranker.
+        promised: of rankers under a guarantee, the folds in which these settings were promised to be harmless, and all folds.
     """
 
     place: ClassVar[int] = 20
@@ -53,6 +54,7 @@ class Refitted(Found):
     models: dict[str, Trained]
     queries: int
     versions: dict[str, str]
+    promised: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def tags(self) -> dict[str, str]:
         from tasks.tracking.store import REFIT
@@ -63,10 +65,12 @@ class Refitted(Found):
         return [self._sentence(name, trained) for name, trained in self.models.items()]
 
     def printed(self) -> Mapping[str, Any]:
-        """By ranker, what commands call its model, the digest, and the version where it was registered."""
+        """By ranker, what commands call its model, the digest, the version where it was registered, and the folds in which its settings were
+        promised where there is a guarantee."""
         models = {
             name: {"name": f"{self.run_id[:8]}:{name}", "digest": trained.result.digest}
             | ({"version": self.versions[name]} if name in self.versions else {})
+            | ({"promised_folds": self.promised[name][0]} if name in self.promised else {})
             for name, trained in self.models.items()
         }
         return {"refit": models}
@@ -74,8 +78,13 @@ class Refitted(Found):
     def _sentence(self, name: str, trained: Trained) -> str:
         settings = point_title(trained.cell.point)
         version = f", version {self.versions[name]}" if name in self.versions else ""
+        n, folds = self.promised.get(name, (0, 0))
+        promised = (
+            f"promised in {n or 'none'} of {folds} folds" if folds > 1 else "promised" if n else "not promised" if folds else ""
+        )
+        about = "; ".join(filter(None, (settings, promised)))
         return (
-            f"{name}{f' ({settings})' if settings else ''} trained on all {number_of(self.queries, 'query')}: "
+            f"{name}{f' ({about})' if about else ''} trained on all {number_of(self.queries, 'query')}: "
             f"--model {self.run_id[:8]}:{name}{version}; no queries are left to measure it on"
         )
 
@@ -151,7 +160,9 @@ class Refit(Evidence):
         names = self.rankers or [_best(run)]
         self._require_choice(run, names)
         data = Fold(all_queries(run.folds[0]))
-        models = {name: self._refit(run, name, data) for name in names}
+        promises = {name: own for name in names if (own := _promises(run, name))}
+        models = {name: self._refit(run, name, data, promises.get(name, {})) for name in names}
+        promised = {name: _promised(run, models[name], own) for name, own in promises.items()}
         versions = {}
         if self.name:
             from tasks.tracking import registry
@@ -162,7 +173,7 @@ class Refit(Evidence):
                 learned = np.unique(marks(in_order(open_queries(data.train), model.names)))
                 made = registry.registered(self.name, run_id, model, categories, learned)
                 versions[name] = f"{made.number} of {self.name}"
-        return Refitted(run.tracker.run_id, models, about_queries(data.train).queries, versions)
+        return Refitted(run.tracker.run_id, models, about_queries(data.train).queries, versions, promised)
 
     def _require_choice(self, run: Gathering, names: Sequence[str]) -> None:
         """Whether the run `of` chose the same: other code may choose another point, and so may a search within a time where what it had noted of it
@@ -186,11 +197,11 @@ class Refit(Evidence):
                         "write the settings out, or run the configuration again and refit that run"
                     )
 
-    def _refit(self, run: Gathering, ranker: str, data: Fold) -> Trained:
+    def _refit(self, run: Gathering, ranker: str, data: Fold, promises: Mapping[int, Promise]) -> Trained:
         own, chosen = ([trained for trained in some if trained.ranker == ranker] for some in (run.cells, run.chosen))
-        guarantees = [evidence for evidence in asked_for(run.config) if isinstance(evidence, Guarantee)]
-        if any(ranker in guarantee.guaranteed(run.config) for guarantee in guarantees):
-            titles = [point_title(trained.cell.point) for trained in chosen]
+        if promises:
+            kept = {fold for fold, made in promises.items() if made.promised} or set(promises)
+            titles = [point_title(trained.cell.point) for trained in chosen if trained.fold in kept]
             own, chosen = most_taken(own, titles), most_taken(chosen, titles)
         if ranker in run.config.searched:
             own = on_every_fold(chosen, run.folds, run.config.seed)
@@ -213,6 +224,18 @@ def _best(run: Gathering) -> str:
         return float(np.mean([t.result.metrics[metric] for t in run.chosen if t.ranker == name]))
 
     return max(run.config.alone, key=mean)
+
+
+def _promises(run: Gathering, ranker: str) -> dict[int, Promise]:
+    """By fold, what a guarantee promises of a ranker; nothing of others."""
+    rules = [evidence for evidence in asked_for(run.config) if isinstance(evidence, Guarantee)]
+    return next((rule.promises(run, ranker) for rule in rules if ranker in rule.guaranteed(run.config)), {})
+
+
+def _promised(run: Gathering, refitted: Trained, promises: Mapping[int, Promise]) -> tuple[int, int]:
+    """In how many folds the settings of a model were promised, and how many there are."""
+    folds = [one.fold for one in run.chosen if one.ranker == refitted.ranker and one.cell.point == refitted.cell.point]
+    return sum(promises[fold].promised for fold in folds), len(promises)
 
 
 def on_every_fold(chosen: Sequence[Trained], folds: Sequence[Fold], seed: int) -> list[Trained]:

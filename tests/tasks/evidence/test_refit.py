@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -9,7 +10,18 @@ import pytest
 import ltr
 from tasks.config.ranker_section import read_ranker
 from tasks.config.reading import parse
-from tasks.evidence.refit import Refit, Refitted, all_queries, as_long_as, best_point, most_taken, on_every_fold, refit_cell
+from tasks.evidence.guarantee import Promise
+from tasks.evidence.refit import (
+    Refit,
+    Refitted,
+    _promised,
+    all_queries,
+    as_long_as,
+    best_point,
+    most_taken,
+    on_every_fold,
+    refit_cell,
+)
 from tasks.records import Cell, CellResult, ConfigError, DataError, Fold, Trained, point_title
 from tasks.store.cells import CellFolder, CurveFile, write_record
 from tasks.store.datasets import keep_queries, open_queries
@@ -100,6 +112,29 @@ def test_beside_a_guarantee_the_points_that_most_folds_took():
     titles = [point_title(cell.cell.point) for cell in (cells[0], cells[4], cells[5])]
     assert most_taken(cells, titles) == cells[3:6]
     assert most_taken(cells, titles[:2]) == cells[:6], "as many folds took either"
+
+
+def test_beside_a_guarantee_a_promised_setting_is_trained_even_if_most_folds_took_another(monkeypatch):
+    cells = [trained(rate, fold, 0.5) for rate in (0.1, 0.2) for fold in range(4)]
+    chosen = [cells[0], cells[1], cells[2], cells[7]]
+    run = SimpleNamespace(
+        config=SimpleNamespace(searched=(), select_of=lambda _: "map"), cells=cells, chosen=chosen, tracker=MagicMock(), folds=()
+    )
+    monkeypatch.setattr("tasks.evidence.refit.refit_cell", lambda folds, data: folds[0].cell)
+    monkeypatch.setattr("tasks.evidence.refit.train", lambda cell: None)
+    monkeypatch.setattr("tasks.evidence.refit.result_of", lambda cell: CellResult("", "", {}, 0.0))
+    monkeypatch.setattr("tasks.evidence.refit.describe_fold", lambda data: [])
+    for promised, rate, said in (
+        ((False, False, False, True), 0.2, "promised in 1 of 4 folds"),
+        ((False,) * 4, 0.1, "promised in none of 4 folds"),
+        ((True, True, False, True), 0.1, "promised in 2 of 4 folds"),
+    ):
+        promises = {fold: Promise("", yes, ()) for fold, yes in enumerate(promised)}
+        model = Refit()._refit(run, cells[0].ranker, Fold("all"), promises)
+        assert model.cell.point == {"learning_rate": rate}
+        found = Refitted("0123456789", {"a": model}, 10, {}, {"a": _promised(run, model, promises)})
+        assert f"a (learning_rate={rate}; {said}) trained on all 10 queries" in found.sentences()[0]
+        assert found.printed()["refit"]["a"]["promised_folds"] == int(said.split()[2].replace("none", "0"))
 
 
 def test_what_the_folds_chose_is_trained_on_every_fold(monkeypatch):
