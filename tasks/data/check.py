@@ -10,6 +10,7 @@ from prefect.cache_policies import NO_CACHE
 
 from ltr.data.queries import Queries
 from ltr.metrics.conventions import Conventions
+from tasks.data.known_again import marks
 from tasks.data.prepare import alike, identities, in_conflict
 from tasks.records import RETRIEVED, DataError, Finding, Level, brought_together, number_of
 from tasks.store.datasets import open_queries
@@ -130,17 +131,18 @@ def leaking_features(queries: Queries) -> dict[str, NDArray[np.bool_]]:
 
 
 def shared_queries(one: Queries, other: Queries, subject: str, among: str) -> list[Finding]:
-    """An error where a query is in both: the test would be on what was learned."""
-    shared = np.intersect1d(one.keys, other.keys)
-    if not len(shared):
-        return []
-    return [
-        Finding(
-            "error",
-            subject,
-            f"{number_of(len(shared), 'query')} also in {among}, so that results on them would be too good ({_examples(other, np.isin(other.keys, shared))})",
-        )
-    ]
+    """An error where a query is in both: the test would be on what was learned. A warning where it is under another id, as far as features tell."""
+    shared, twins = np.isin(marks(other), marks(one)).T
+    twins = twins & ~shared
+    found = []
+    if n := int(shared.sum()):
+        text = f"{number_of(n, 'query')} also in {among}, so that results on them would be too good ({_examples(other, shared)})"
+        found.append(Finding("error", subject, text))
+    if n := int(twins.sum()):
+        who = f"{number_of(n, 'query')} with the same features as {'one' if n == 1 else 'some'} of {among}, under {'another id' if n == 1 else 'other ids'}"
+        text = f"{who}: {'if it is the same, results on it are' if n == 1 else 'if they are the same, results on them are'} too good ({_examples(other, twins)})"
+        found.append(Finding("warning", subject, text))
+    return found
 
 
 def refuse(found: Sequence[Finding]) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import ltr
+from ltr.data.letor import key_of
 from ltr.data.queries import Queries
 from ltr.metrics.conventions import Conventions
 from tasks.data.check import findings, refuse, shared_queries
@@ -126,6 +127,28 @@ def test_shared_queries_stop_a_run(good):
     with pytest.raises(DataError, match="test: 30 queries also in train, so that results on them would be too good"):
         refuse(found)
     assert not shared_queries(good, make_queries(5, seed=9, clicks=False), "test", "train")
+
+
+def called(queries, names):
+    """The queries under these ids, as files have them."""
+    return replace(queries, ids=np.array(names, "S20"), keys=np.array([key_of(name) for name in names], np.uint64))
+
+
+def test_queries_that_are_shared_under_other_ids_are_told(good):
+    """As those of files with sizes, which are called by their file; documents may stand in another order."""
+    train = called(good, [b"train:%d" % (k + 1) for k in range(good.n_queries)])
+    sizes = np.diff(good.offsets)
+    some = np.flatnonzero(sizes > 1)[:3]
+    rows = np.concatenate([np.arange(good.offsets[k], good.offsets[k + 1])[::-1] for k in some])
+    test = ltr.Queries(good.features[rows], good.labels[rows], np.append(0, np.cumsum(sizes[some])))
+    names = [b"test:1", b"test:2", b"test:3"]
+    (found,) = shared_queries(train, called(test, names), "test", "train")
+    said = "3 queries with the same features as some of train, under other ids: if they are the same, results on them are too good (query test:1, test:2, test:3)"
+    assert (found.level, found.subject, found.text) == ("warning", "test", said)
+    names[1] = train.ids[some[1]]
+    error, warning = shared_queries(train, called(test, names), "test", "train")
+    assert (error.level, warning.level) == ("error", "warning")
+    assert warning.text.startswith("2 queries with the same features as some of train, under other ids")
 
 
 def test_ids_that_a_spreadsheet_takes_for_formulas_are_told(good):
