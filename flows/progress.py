@@ -25,13 +25,19 @@ class _Unheard(Console):
         except OSError as error:
             if error.errno != errno.EIO:
                 raise
-            self.on_broken_pipe()
+            terminal = os.fstat(self.file.fileno()).st_rdev
+            self._be_quiet(*(stream for stream in (1, 2) if os.fstat(stream).st_rdev == terminal))
 
     def on_broken_pipe(self) -> None:
         """What is still to be said goes nowhere, here and by other hands."""
+        self._be_quiet()
+
+    def _be_quiet(self, *others: int) -> None:
+        """Writes nothing from here on, and lets other streams of the process go nowhere too: what a run prints at its end."""
         self.quiet = True
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, self.file.fileno())
+        for stream in {self.file.fileno(), *others}:
+            os.dup2(nowhere, stream)
         os.close(nowhere)
 
 

@@ -85,7 +85,7 @@ def show(outcome: RunOutcome, words: TextIO) -> None:
 
 def _own_pages(outcome: RunOutcome) -> str:
     """What `lambdaflow ui` has pages of: a server that somebody else keeps has its own."""
-    ours = {"MLflow": outcome.link.startswith(OWN_SERVER), "Prefect": asks_own_server()}
+    ours = {"MLflow": outcome.link.startswith(f"{OWN_SERVER}/#"), "Prefect": asks_own_server()}
     return " and ".join(name for name, own in ours.items() if own)
 
 

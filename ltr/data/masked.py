@@ -21,6 +21,8 @@ def whole_numbers(values: Any) -> Any:
         return values.compressed()
     if f"{getattr(values, 'dtype', '')}".lower().removesuffix("[pyarrow]") in _WHOLE and hasattr(values, "dropna"):
         return values.dropna().to_numpy()
+    if f"{getattr(values, 'dtype', '')}".lower() in _WHOLE and hasattr(values, "drop_nulls"):
+        return values.drop_nulls().to_numpy()
     return values
 
 

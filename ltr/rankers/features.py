@@ -98,7 +98,7 @@ def columns_of(X: Features) -> list[str]:
     for name, kind in zip(columns, getattr(X, "dtypes", ()), strict=False):
         if f"{kind}".startswith(("category", "dictionary")):
             raise ValueError(
-                f"X: column {name!r} holds categories, which are known by the name of their column; give all columns names of text"
+                f"X: column {name!r} holds categories, which are known by the name of their column; give all columns names of text, or the categories' numbers"
             )
     return []
 

@@ -140,7 +140,7 @@ def _told(confusion: Confusion, sets: list[Queries], asked: Calibrate, conventio
     counts = {m: int((machine[both] == m).sum()) for m in confusion.machine}
     if few := [f"{m:g} ({n})" for m, n in counts.items() if 0 < n < _FEW]:
         told.append(
-            f"people judged fewer than {_FEW} of the documents that the machine labels {', '.join(few[:_SHOWN])}: what "
+            f"people judged fewer than {_FEW} of the documents that the machine labels {', '.join(few[:_SHOWN])}{' …' if len(few) > _SHOWN else ''}: what "
             f"{'that label is' if len(few) == 1 else 'those labels are'} worth is hardly known; have people judge more"
         )
     for name, likelihood in confusion.likelihood.items():

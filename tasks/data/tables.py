@@ -1,7 +1,6 @@
 """Tables: Parquet, CSV and TSV files, read as they are named and not otherwise."""
 
 import csv
-import errno
 import os
 import re
 import tempfile
@@ -32,7 +31,6 @@ _COLUMNS = 16
 _LARGE = 1 << 28
 """Bytes of a text above which its columns are taken apart in a file: as text they need four times the memory of their numbers."""
 _FIELDS_AT_A_TIME = 1 << 22
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _SAMPLE = 1 << 20
 """Bytes of a file that are looked at before it is read."""
 MISSING = ["", "NULL", "NA", "nan", "NaN"]
@@ -185,7 +183,9 @@ def reading(path: Path) -> Iterator[None]:
     except DataError:
         raise
     except (pl.exceptions.PolarsError, OSError) as error:
-        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        if (
+            isinstance(error, OSError) and error.filename is not None and str(error.filename) != str(path)
+        ):  # of a file that is written
             raise
         if path.suffix.lower() in SEPARATORS and "utf-8" in str(error).lower():
             _refuse_bytes(path)

@@ -182,7 +182,7 @@ def challenge(rule: Champion, run_id: str, challenger: Trained, was_finished: bo
     cell = challenger.cell
     model = ltr.load(CellFolder.of(challenger.result.key).model)
     sets = [open_queries(name) for name in (cell.data.train, cell.data.valid) if name]
-    learned = np.unique(np.concatenate([marks(in_order(queries, model.names)).ravel() for queries in sets]))
+    learned = np.unique(marks(*(in_order(queries, model.names) for queries in sets)))
     own = registry.registered(rule.name, run_id, model, cell.columns.categories, learned)
     champion = registry.version_of(rule.name, registry.CHAMPION)
     told = not was_finished and own.run_id == run_id and own.tags.get("promoted") == "true"

@@ -124,8 +124,8 @@ class RankerGuarantee:
         folds = f" in {n} of {len(self.promises)} folds" if len(self.promises) > 1 else ""
         made = f"promised{folds}" if n else "not promised: no cell was shown to be harmless on validation queries"
         held = {
-            "yes": "confirmed on the test queries" if n else "the test queries show that there is none",
-            "no": "broken on the test queries" if n else "the test queries show one",
+            "yes": "confirmed on the test queries" if n else "the test queries show no such loss",
+            "no": "broken on the test queries" if n else "the test queries show such a loss",
             "open": f"{'neither confirmed nor broken: ' if n else ''}the test queries do not decide it",
         }
         bounds = "; ".join(f"{title_of(t.measure)} {t.difference:+.4f}, at least {t.lower_bound:+.4f}" for t in protected)

@@ -86,6 +86,7 @@ def test_a_run_is_a_table_of_rankers_and_measures(outcome, capsys):
         ("http://127.0.0.1:5000", None, "MLflow and Prefect"),
         ("http://127.0.0.1:5000", "http://prefect.example/api", "MLflow"),
         ("http://mlflow.example", None, "Prefect"),
+        ("http://127.0.0.1:50001", None, "Prefect"),
         ("http://mlflow.example", "http://prefect.example/api", None),
     ],
 )
