@@ -221,6 +221,8 @@ def test_what_would_be_read_otherwise_than_meant_is_told():
     ):
         with pytest.warns(UserWarning, match="column 'id': whole numbers .* 2 here"):
             ltr.queries_from(pd.DataFrame({"id": column}), [0, 1, 2], group=[3])
+    with pytest.warns(UserWarning, match="column 'id': whole numbers .* 2 here"):
+        ltr.queries_from(pl.DataFrame({"id": [2**40 + 1, 2**40 + 3, None]}), [0, 1, 2], group=[3])
     for table in (csr_array(large[:, None]), np.ma.array(large[:, None], mask=[[False], [False], [True]])):
         with pytest.warns(UserWarning, match="X: whole numbers .* 2 here"):
             ltr.queries_from(table, [0, 1, 2], group=[3])
