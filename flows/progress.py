@@ -16,7 +16,7 @@ from tasks.records import printable
 
 class _Unheard(Console):
     """A console whose reader may go: rich would end the process, and with it the training that nobody asked to end (a worker of Prefect that is killed
-    leaves its runs with a broken pipe, a shell that is left its runs in the background without a terminal)."""
+    leaves its runs with a broken pipe, and a window that is closed leaves those in the background without a terminal)."""
 
     def _check_buffer(self) -> None:
         """Writes what was printed. A terminal that is closed, under a run that goes on behind it, is as good as a broken pipe."""

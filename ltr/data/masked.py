@@ -19,10 +19,9 @@ def whole_numbers(values: Any) -> Any:
     """The entries that are not missing, where they are whole numbers under a mask, which `unmasked` makes floats of; other values as they are."""
     if isinstance(values, np.ma.MaskedArray):
         return values.compressed()
-    if f"{getattr(values, 'dtype', '')}".lower().removesuffix("[pyarrow]") in _WHOLE and hasattr(values, "dropna"):
-        return values.dropna().to_numpy()
-    if f"{getattr(values, 'dtype', '')}".lower() in _WHOLE and hasattr(values, "drop_nulls"):
-        return values.drop_nulls().to_numpy()
+    present = getattr(values, "dropna", None) or getattr(values, "drop_nulls", None)  # of pandas, of polars
+    if present and f"{getattr(values, 'dtype', '')}".lower().removesuffix("[pyarrow]") in _WHOLE:
+        return present().to_numpy()
     return values
 
 

@@ -160,10 +160,12 @@ class Champion(Evidence):
             return -np.inf if found is None else found
 
         *protected, last = [f"valid_{ltr.Measure.of(tier).key}" for tier in self.tiers]
+        if not protected:
+            return max(own, key=lambda one: value(one, select))
         for metric in protected:
             highest = max(value(one, metric) for one in own)
             own = [one for one in own if value(one, metric) >= highest - self.margin]
-        return max(own, key=lambda one: (value(one, last), value(one, select)) if protected else (value(one, select), 0.0))
+        return max(own, key=lambda one: (value(one, last), value(one, select)))
 
 
 register_evidence(Champion)

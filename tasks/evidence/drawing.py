@@ -102,7 +102,6 @@ def svg(draw: Draw) -> str:
         out = io.StringIO()
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Glyph .* missing")  # whoever shows the page has fonts of their own
-            FigureCanvasSVG(figure).print_svg(
-                out, metadata={"Date": None, "Creator": None}
-            )  # `savefig` draws twice where there is a layout
+            # `savefig` draws twice where there is a layout.
+            FigureCanvasSVG(figure).print_svg(out, metadata={"Date": None, "Creator": None})
     return printable(out.getvalue()[out.getvalue().index("<svg") :])

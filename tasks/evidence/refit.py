@@ -234,8 +234,8 @@ def _promises(run: Gathering, ranker: str) -> dict[int, Promise]:
 
 def _promised(run: Gathering, refitted: Trained, promises: Mapping[int, Promise]) -> tuple[int, int]:
     """In how many folds the settings of a model were promised, and how many there are."""
-    folds = [one.fold for one in run.chosen if one.ranker == refitted.ranker and one.cell.point == refitted.cell.point]
-    return sum(promises[fold].promised for fold in folds), len(promises)
+    folds = {one.fold for one in run.chosen if one.ranker == refitted.ranker and one.cell.point == refitted.cell.point}
+    return sum(made.promised for fold, made in promises.items() if fold in folds), len(promises)
 
 
 def on_every_fold(chosen: Sequence[Trained], folds: Sequence[Fold], seed: int) -> list[Trained]:

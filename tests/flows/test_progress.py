@@ -3,6 +3,8 @@
 import io
 import os
 import re
+import subprocess
+import sys
 import time
 
 import pytest
@@ -57,6 +59,17 @@ def test_a_run_whose_reader_is_gone_goes_on_in_silence(monkeypatch, opened, earl
                 shown.done(f"cell {k}")
                 done.append(k)
         assert done == [0, 1, 2]
+
+
+def test_what_a_run_prints_at_its_end_needs_no_terminal_that_was_closed():
+    """Standard output is the same terminal, and the exit code is that of the run."""
+    window, terminal = os.openpty()
+    code = "import sys; from flows.progress import console; sys.stdin.readline(); console.print('line'); print('table', flush=True)"
+    run = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=terminal, stderr=terminal)
+    os.close(terminal)
+    os.close(window)
+    run.communicate(b"\n", timeout=60)
+    assert run.returncode == 0
 
 
 def test_control_characters_are_shown_by_their_numbers(capsys):
