@@ -114,7 +114,8 @@ def look_gradients(q: int, scores: Floats, plan: DualPlan, gradient: Floats, hes
 @njit(cache=True, parallel=True)
 def _all_duals(scores: Floats, plan: DualPlan, found: Floats) -> None:
     """Of every query ``found [4, documents]``: what `dual_gradients` writes, and what `look_gradients` does."""
-    for q in prange(len(plan.offsets) - 1):
+    for i in prange(len(plan.offsets) - 1):
+        q = np.int64(i)
         a, b = plan.offsets[q], plan.offsets[q + 1]
         dual_gradients(q, scores[a:b], plan, found[0, a:b], found[1, a:b])
         look_gradients(q, scores[a:b], plan, found[2, a:b], found[3, a:b])

@@ -112,7 +112,7 @@ def preference_gradients(q: int, scores: Floats, plan: PreferencePlan, gradient:
 def _all_preferences(scores: Floats, plan: PreferencePlan, gradient: Floats, hessian: Floats) -> None:
     for q in prange(len(plan.offsets) - 1):
         a, b = plan.offsets[q], plan.offsets[q + 1]
-        preference_gradients(q, scores[a:b], plan, gradient[a:b], hessian[a:b])
+        preference_gradients(np.int64(q), scores[a:b], plan, gradient[a:b], hessian[a:b])
 
 
 class PreferenceObjective:

@@ -266,7 +266,7 @@ def page_gradients(q: int, scores: Floats, pages: _Pages, found: Floats) -> None
 @njit(cache=True)
 def pair_gradients(q: int, scores: Floats, pages: _Pages, gradient: Floats, hessian: Floats) -> int:
     """`page_gradients` as nets read it: gradients and hessians ``[documents of q]``."""
-    found = np.empty((4, len(scores)))
+    found = np.empty((4, len(scores)))[:, :]  # in rows that need not touch, as `_all_pages` has it: one compilation serves both
     page_gradients(q, scores, pages, found)
     gradient[:], hessian[:] = found[0], found[1]
     return 0
@@ -280,7 +280,7 @@ def _all_pages(scores: Floats, pages: _Pages, found: Floats) -> None:
     """`page_gradients` of every query: ``found [4, documents]``."""
     for q in prange(len(pages.offsets) - 1):
         first, last = pages.offsets[q], pages.offsets[q + 1]
-        page_gradients(q, scores[first:last], pages, found[:, first:last])
+        page_gradients(np.int64(q), scores[first:last], pages, found[:, first:last])
 
 
 class PairwiseObjective:

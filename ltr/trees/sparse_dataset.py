@@ -193,7 +193,7 @@ class SparseDataset:
     def start(self, n_rows: int, allowed: Bools | None = None) -> None:
         """The histogram of leaf 0, of the first `n_rows` of `rows`; here of all features, whatever is `allowed`."""
         self.counted[:] = -1
-        build(self.compiled, self.rows[:n_rows], *self.packed, self.histograms[0], self.histograms[0], False)
+        build(self.compiled, self.rows[:n_rows], *self.packed, self.histograms[0], self.histograms[0, :0])
 
     def fall(self, sample: Bools, n_rows: int, nodes: Nodes, of_row: Ints32) -> None:
         """`ltr.trees.partition.BinnedDataset.fall`."""
@@ -361,16 +361,15 @@ def _bin(data: CompiledSparse, row: int, feature: int) -> int:
 
 
 @njit(cache=True, parallel=True)
-def build(
-    data: CompiledSparse, rows: Ints32, packed: Ints, gathered: Ints, histogram: Ints, parent: Ints, has_parent: bool
-) -> None:
-    """histogram[feature, bin] = Σ packed over `rows`; if `has_parent`, that is also subtracted from `parent`, which becomes the sibling's.
-    Bins that a feature does not have are left alone.
+def build(data: CompiledSparse, rows: Ints32, packed: Ints, gathered: Ints, histogram: Ints, parent: Ints) -> None:
+    """histogram[feature, bin] = Σ packed over `rows`; that is also subtracted from `parent`, which becomes the sibling's. Bins that a feature
+    does not have are left alone.
 
     Args:
         rows: ``int32 [rows]``; where they are all there are, they are in order.
         packed: ``int64 [documents]``, by row; gathered: memory for the values of these rows, unless they are all.
-        histogram, parent: ``int64 [features, bins]``.
+        histogram: ``int64 [features, bins]``.
+        parent: the same, or ``[0, bins]`` for none.
     """
     n, n_blocks = len(rows), len(data.first_feature) - 1
     values = packed if n == len(packed) else gathered
@@ -400,7 +399,7 @@ def build(
             for k in range(used + 1):
                 at = k if k < used else MISSING
                 histogram[feature, at] = own[first + k]
-                if has_parent:
+                if len(parent) > 0:
                     parent[feature, at] -= own[first + k]
 
 
@@ -433,7 +432,7 @@ def subtract_sibling(data: CompiledSparse, leaf: int, new: int, left_is_smaller:
     if searched:
         ranges = data.leaf_ranges
         members = data.rows[ranges[0, new] : ranges[0, new] + ranges[1, new]]
-        build(data, members, data.packed, data.gathered, data.histograms[new], data.histograms[leaf], True)
+        build(data, members, data.packed, data.gathered, data.histograms[new], data.histograms[leaf])
 
 
 @njit(cache=True)
@@ -443,7 +442,7 @@ def leaf_in_bins(data: CompiledSparse, leaf: int, feature: int, counts: Ints) ->
     start, size = data.leaf_ranges[0, leaf], data.leaf_ranges[1, leaf]
     if data.counted[0] != start or data.counted[1] != size:
         ones = np.ones(len(data.packed), np.int64)
-        build(data, data.rows[start : start + size], ones, data.gathered, data.counts, data.counts, False)
+        build(data, data.rows[start : start + size], ones, data.gathered, data.counts, data.counts[:0])
         data.counted[0], data.counted[1] = start, size
     for k in range(len(counts)):
         counts[k] = data.counts[feature, k]

@@ -249,7 +249,7 @@ def search_all(histogram: Ints, space: SplitSearch, bounds: Floats, gains: Float
         gains[f] = 0.0
         if allowed[f]:
             own = histogram[columns[f]]
-            gains[f], splits[f], lefts[f] = search_feature(f, own, own, counted, space, bounds)
+            gains[f], splits[f], lefts[f] = search_feature(np.int64(f), own, own, counted, space, bounds)
 
 
 @njit(cache=True)
