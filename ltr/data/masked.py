@@ -9,6 +9,12 @@ def unmasked(values: Any) -> Any:
     """Masked entries as missing ones, NaN; whatever has no mask as it is."""
     if isinstance(values, np.ma.MaskedArray):
         return np.ma.filled(values.astype(np.float64), np.nan) if np.ma.is_masked(values) else values.data
+    if is_table(values):
+        return (
+            values.to_numpy(np.float64, na_value=np.nan)
+            if any(f"{kind}".lower() in _NULLABLE for kind in values.dtypes)
+            else values
+        )
     kind = getattr(values, "dtype", None)
     if hasattr(kind, "na_value") and f"{kind}".lower() in _NULLABLE:
         return values.to_numpy(np.float64, na_value=np.nan)
@@ -23,6 +29,11 @@ def whole_numbers(values: Any) -> Any:
     if present and f"{getattr(values, 'dtype', '')}".lower().removesuffix("[pyarrow]") in _WHOLE:
         return present().to_numpy()
     return values
+
+
+def is_table(values: Any) -> bool:
+    """Whether it is a frame of pandas, whose columns have a type each."""
+    return hasattr(values, "iloc") and bool(values.ndim == 2)
 
 
 _WHOLE = {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}

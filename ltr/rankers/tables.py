@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from ltr.data.arrays import rows_of
 from ltr.data.letor import key_of
-from ltr.data.masked import unmasked, whole_numbers
+from ltr.data.masked import is_table, unmasked, whole_numbers
 from ltr.data.offsets import offsets_from_sizes
 from ltr.data.queries import LEFT_OUT, FarValueError, Queries, as_float32, warn_of_lost_digits
 from ltr.data.sparse import is_sparse, require_places, sparse_features
@@ -271,8 +271,14 @@ def _plain(values: Any) -> Any:
     return unmasked(values)
 
 
-def _numbers(values: Features, what: str) -> Floats32:
-    array = np.asarray(_plain(values))
+def _numbers(values: Any, what: str) -> Floats32:
+    if is_table(values):  # whose columns are numbered
+        columns = (_numbers(values.iloc[:, k], f"column {name!r}") for k, name in enumerate(values.columns))
+        return rows_of(columns, *values.shape)
+    try:
+        array = np.asarray(_plain(values))
+    except ValueError:
+        raise ValueError(f"{what}: rows of different lengths; features are a table of numbers, [documents, features]") from None
     try:
         warn_of_lost_digits(np.asarray(whole_numbers(values)) if array.dtype.kind == "f" else array, what)
         return as_float32(array, what)

@@ -12,6 +12,30 @@ def test_masked_numbers_are_missing_ones():
     assert unmasked("text") == "text"
 
 
+def test_pandas_columns_that_are_numbered():
+    """One type makes objects of all of them where one may be missing."""
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(1)
+    plain = np.column_stack([rng.integers(0, 9, 60), rng.normal(size=60), rng.integers(0, 2, 60)]).astype(np.float32)
+    plain[[3, 7], [0, 2]] = np.nan
+    frame = pd.DataFrame(plain).astype({0: "Int64", 2: "boolean"})
+    assert unmasked(frame).dtype == np.float64
+    assert np.array_equal(unmasked(frame).astype(np.float32), plain, equal_nan=True)
+    labels, groups = rng.integers(0, 3, 60), [10] * 6
+    model = ltr.Estimator(ltr.LambdaMART(n_trees=3, min_docs_in_leaf=2))
+    fitted, expected = (model.fit(given, labels, group=groups).model_ for given in (frame, plain))
+    assert fitted.digest == expected.digest
+    assert fitted.predict(frame).tolist() == model.predict(frame).tolist() == expected.predict(plain).tolist()
+    frame[0] = pd.array([2**40 + 1, None, *range(58)], dtype="Int64")
+    with pytest.warns(UserWarning, match="column 0: whole numbers above 16,777,216 lose their last digits in float32, 1 here"):
+        model.fit(frame, labels, group=groups)
+    frame[1] = "text"
+    with pytest.raises(ValueError, match=r"column 1: (object|str|string); features are numbers"):
+        model.fit(frame, labels, group=groups)
+    with pytest.raises(ValueError, match="X: rows of different lengths; features are a table of numbers"):
+        model.fit([[1, 2], [3]], [0, 1], group=[2])
+
+
 def test_wherever_they_are_given():
     """As features to learn from and to predict, as labels, and as scores, which nobody may leave out."""
     rng = np.random.default_rng(1)
