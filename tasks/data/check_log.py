@@ -14,6 +14,7 @@ from tasks.config.click_labels import ClickLog
 from tasks.data.click_log import by_pair, implausible, open_log, ranks_in_words, results_in, shown_results
 from tasks.data.clicks import judged_pairs
 from tasks.data.files import located
+from tasks.data.similar_queries import spellings, written_alike
 from tasks.data.ubi import is_ubi, ubi_log
 from tasks.records import DataError, Finding, Level, number_of
 from tasks.store.datasets import open_queries
@@ -35,7 +36,7 @@ def check_log(log: ClickLog, names: Sequence[str]) -> list[Finding]:
     path = located(log.log)
     digest = digest_of_file(path)
     about = {**log.model_dump(mode="json"), "log": digest}
-    recipe = {"check_log": 7, "log": about, "data": list(names)}
+    recipe = {"check_log": 8, "log": about, "data": list(names)}
 
     def found() -> Noted:
         with unchanged({path: digest}):
@@ -76,7 +77,7 @@ def log_findings(log: ClickLog, sets: Sequence[Queries]) -> list[Finding]:
         *_bots(sessions),
     ]
     said += [rank_fault] if rank_fault else _positions(log, shown)
-    said += [("note", _coverage(shown, judged))]
+    said += [("note", _coverage(shown, judged)), *_alike(sets)]
     return [Finding(level, log.log.name, text) for level, text in said]
 
 
@@ -202,3 +203,15 @@ def _coverage(shown: pl.DataFrame, judged: pl.DataFrame) -> str:
         f"shown{share(both.height, judged.height)}; {both.height:,} of {number_of(pairs.height, 'shown document')} judged"
         f"{share(both.height, pairs.height)}, of those of judged queries {both.height:,} of {known.height:,}{share(both.height, known.height)}"
     )
+
+
+def _alike(sets: Sequence[Queries]) -> Iterator[Said]:
+    """Judged queries that the log cannot tell apart: each gets the clicks of all."""
+    ids = np.unique(np.concatenate([queries.ids for queries in sets if queries.ids is not None]))
+    found, two = written_alike(spellings(pl.Series("id", np.char.decode(ids, "utf-8", "backslashreplace"))))
+    if found:
+        yield (
+            "warning",
+            f"{found:,} of {len(ids):,} judged queries differ from another only in letter case, spaces or Unicode's form (such as {two}), "
+            "so each has the clicks of both, also where one is learned from and the other tested: ids that mean different queries must differ in more",
+        )

@@ -73,11 +73,14 @@ def read_scores(path: Path) -> pl.DataFrame:
             row, said = table["row", "score"][wrong[0]].row(0)
             raise DataError(f"{path}, row {row}: score {str(said)[:40]!r}: the score must be a finite number")
         scores = scores.drop("row")
-    scores = scores.with_columns(query=normalised("query"))
+    scores = scores.with_columns(query=normalised("query"), written="query")
     twice = scores.filter(pl.struct("query", "document").is_duplicated())
     if twice.height:
-        raise DataError(f"{path}: query {twice['query'][0]!r} has document {twice['document'][0]!r} twice")
-    return scores
+        query, document = twice["query", "document"].row(0)
+        ways = twice.filter(query=query, document=document)["written"].unique().sort().to_list()
+        alike = f": {ways[0]!r} and {ways[1]!r} are one query to a log" if len(ways) > 1 else ""
+        raise DataError(f"{path}: query {(query if alike else ways[0])!r} has document {document!r} twice{alike}")
+    return scores.drop("written")
 
 
 def expect(

@@ -12,6 +12,22 @@ def normalised(column: str) -> pl.Expr:
     return lower.str.strip_chars().str.replace_all(r"\s+", " ")
 
 
+def spellings(written: pl.Series) -> pl.DataFrame:
+    """How each (normalised) ``query`` is ``written``: a list, most often first, and alphabetical where that is the same."""
+    counted = written.cast(pl.String).drop_nulls().to_frame("written").group_by("written").len("times")
+    ordered = counted.with_columns(query=normalised("written")).sort("times", "written", descending=[True, False])
+    return ordered.group_by("query", maintain_order=True).agg("written").sort("query")
+
+
+def written_alike(found: pl.DataFrame) -> tuple[int, str]:
+    """Of `spellings`: how many ids count as the same query as another, and two of them; 0 where each is one query."""
+    several = found.filter(pl.col("written").list.len() > 1)
+    if not several.height:
+        return 0, ""
+    one, other = sorted(several["written"][0].head(2))
+    return int(several["written"].list.len().sum()), f"{one[:40]!r} and {other[:40]!r}"
+
+
 def similar_words(texts: pl.DataFrame, known: pl.Series, threshold: float) -> pl.DataFrame:
     """Pairs ``query`` (one of those known), ``other`` of which two texts have a Jaccard similarity of their sets of words of at
     least `threshold`.

@@ -142,3 +142,14 @@ def test_an_empty_log(tmp_path):
 def test_documents_without_a_label_are_not_judged(said):
     unjudged = replace(JUDGED, labels=np.array([1.0, np.nan, 2, 0]))
     assert said(GOOD, (unjudged,))["note"][3].startswith("1 of 2 judged queries in the log; 1 of 3 judged documents shown (33.3%)")
+
+
+def test_judged_queries_that_a_log_cannot_tell_apart_are_named(said):
+    hashed = replace(JUDGED, ids=np.array([b"aB1", b"Ab1"]))
+    assert said(GOOD, (hashed,))["warning"] == [
+        "2 of 2 judged queries differ from another only in letter case, spaces or Unicode's form (such as 'Ab1' and 'aB1'), so each has the "
+        "clicks of both, also where one is learned from and the other tested: ids that mean different queries must differ in more"
+    ]
+    other = replace(JUDGED, ids=np.array([b"Shoes", b"caps"]))  # in another part of the data
+    assert said(GOOD, (JUDGED, other))["warning"][0].startswith("2 of 4 judged queries differ")
+    assert not said(GOOD, (JUDGED, JUDGED))["warning"]  # the same query is one
