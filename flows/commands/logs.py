@@ -30,7 +30,7 @@ def clicks(given: argparse.Namespace) -> int:
         named = compared.attracting if log.model == BEST else str(log.model)
         chosen = fit_model(read, named, log.prior or None, log.min_impressions)
         if given.output:
-            write_table(chosen.table, Path(given.output))
+            write_table(read.as_written(chosen.table), Path(given.output))
     show_click_models(compared, [*read.notes, *position_notes(read.pages)], chosen, words_of(given))
     if given.output:
         print(

@@ -40,6 +40,14 @@ def test_clicks_compares_models_and_writes_attractiveness(workplace, capsys):
     assert pl.read_csv("c.csv").equals(whole.filter(pl.col("impressions") >= often))
 
 
+def test_attractiveness_joins_what_the_log_calls_its_queries(workplace, capsys):
+    rows = [f"s{s},Action {s % 2},d{d},{int((s + d) % 3 == 0)},{1 + (s + d) % 3}" for s in range(30) for d in range(3)]
+    (workplace / "log.csv").write_text("session,query,document,click,rank\n" + "\n".join(rows) + "\n")
+    assert main(["clicks", "log.csv", "--model", "dctr", "-o", "a.csv"]) == 0
+    shown = pl.read_csv("log.csv").select("query", "document").unique()
+    assert shown.join(pl.read_csv("a.csv"), on=["query", "document"]).height == shown.height == 6
+
+
 def test_what_is_infinite_is_null_in_json(workplace, capsys):
     rows = [f"s{s},q{s % 2},d{d},{int((s + d) % 3 == 0)},{d + 1}" for s in range(10) for d in range(3)]
     (workplace / "log.csv").write_text("session,query,document,click,rank\n" + "\n".join(rows) + "\n")

@@ -57,6 +57,12 @@ def test_a_good_log(of):
     ]
 
 
+def test_queries_are_written_as_in_the_log(of):
+    found = of(GOOD)
+    assert found.written.rows() == [("hats", ["hats"]), ("shoes", ["Shoes", "shoes "])]
+    assert found.as_written(found.pairs)["query"].to_list() == ["hats", "hats", "Shoes", "Shoes", "Shoes"]
+
+
 def test_rows_in_another_order_are_the_same_pages(of):
     one, other = of(GOOD), of(GOOD[::-1])
     assert as_read(one) == as_read(other)
