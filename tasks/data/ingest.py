@@ -493,6 +493,8 @@ def read_for(names: tuple[str, ...], queries: Queries, paths: Sequence[Path]) ->
     if strange:
         near = difflib.get_close_matches(strange[0], queries.names, n=2)
         hint = f"; did you mean {' or '.join(near)}?" if near else f"; there are: {few_of(queries.names)}"
+        if ends_early and len(missing) == len(names) and all(re.fullmatch(r"f\d+", name) for name in queries.names):
+            hint += "; data.names: FILE gives other names"
         where = ", ".join(map(str, paths))
         raise DataError(
             f"{where}: no feature {strange[0]!r}, which the model reads{hint} ({len(strange)} of {len(names)} are missing)"

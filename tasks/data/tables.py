@@ -329,8 +329,9 @@ def refuse_uneven_lines(path: Path) -> None:
             begin = lines.line_num + 1
 
 
-def numbers(path: Path, frame: pl.DataFrame, name: str, data: Data, before: int = 0) -> NDArray[np.float64]:
-    """A column of numbers, missing ones NaN; text is read as numbers where all of it can be. `before`: rows of the file before these."""
+def numbers(path: Path, frame: pl.DataFrame, name: str, data: Data, before: int = 0, wanted: bool = False) -> NDArray[np.float64]:
+    """A column of numbers, missing ones NaN; text is read as numbers where all of it can be. `before`: rows of the file before these.
+    `wanted`: a model reads it as numbers, so that it can neither be left out nor hold categories."""
     is_id = data.document not in frame.columns and name not in (data.label, *data.sources)
     ids = f"if these are document ids, set data.document: {name}; " if is_id and frame[name].dtype == pl.String else ""
     splits = (
@@ -339,6 +340,8 @@ def numbers(path: Path, frame: pl.DataFrame, name: str, data: Data, before: int 
         else f"data.categorical: [{name}] lets trees split by it, "
     )
     ways = f"{splits}data.ignore: [{name}] leaves the column out"
+    if wanted:
+        ids, ways = "", "the model reads numbers here; an empty cell is a missing one"
     if name in data.categorical:
         ways = f"which category each number of the model stands for is unknown; data.categories: {{{name}: [...]}} lists them in its order"
     hint = "" if name in (data.label, *data.sources) else f" ({ids}{ways})"

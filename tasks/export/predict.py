@@ -177,7 +177,7 @@ def _feature(
 ) -> NDArray[np.float64]:
     """A column of a table as a feature's values; `before` are the rows before these. `unknown`: as in `_table`."""
     if not (own := data.categories.get(name)):
-        return numbers(path, frame, name, data, before)
+        return numbers(path, frame, name, data, before, wanted=True)
     places = known_codes(path, frame, name, own)
     if len(strange := unknown_categories(frame[name], places)):
         count, example = unknown.get(name, (0, strange[0]))

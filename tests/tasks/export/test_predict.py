@@ -86,6 +86,17 @@ def test_what_is_at_no_rank_has_no_score_and_is_in_no_run(workplace, suffix):
     assert sorted(run) == sorted(frame.filter(scores.is_not_null())["document"].to_list())
 
 
+def test_what_is_no_number_is_not_to_be_left_out_where_a_model_reads_it(workplace, fitted):
+    model, queries = fitted
+    frame = frame_of(queries).with_columns(f2=pl.lit("n/a"))
+    frame.write_csv("a.csv")
+    with pytest.raises(DataError) as refused:
+        predict(model, workplace / "a.csv", workplace / "s.csv", Data(files=["a"]))
+    assert str(refused.value).endswith(
+        "row 1: column 'f2' has 'n/a': labels and features must be numbers (the model reads numbers here; an empty cell is a missing one)"
+    )
+
+
 def test_a_model_on_named_features_reads_text_with_the_same_names(workplace, capsys):
     lines = [f"{k % 2} qid:{k // 5} 1:{k % 7} 2:{k % 3} 3:{k % 2}\n" for k in range(60)]
     (workplace / "a.txt").write_text("".join(lines))
@@ -96,6 +107,8 @@ def test_a_model_on_named_features_reads_text_with_the_same_names(workplace, cap
     ltr.save(model, workplace / "m")
     assert main(["predict", "--model", "m", "--data", "a.txt", "-o", "s.csv"]) == 1
     assert "the model reads 'clicks' (data.names: FILE gives other names)" in capsys.readouterr().err
+    assert main(["evaluate", "--model", "m", "--data", "a.txt"]) == 1
+    assert "which the model reads; there are: f1, f2, f3; data.names: FILE gives other names" in capsys.readouterr().err
     assert main(["predict", "--model", "m", "--data", "a.txt", "-o", "s.csv", *named]) == 0
     rows = np.array([[k % 2, k % 7, k % 3] for k in range(60)], np.float32)
     assert pl.read_csv("s.csv")["score"].to_numpy() == pytest.approx(model.predict(rows))
