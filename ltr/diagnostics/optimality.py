@@ -88,6 +88,8 @@ class Certificate:
         upper_bound: one-sided Clopper–Pearson bound, at confidence 1 − δ, on the share of rising directions.
         epsilon, delta: of the test.
         why: what withholds the verdict, where it is ``inconclusive``.
+        one_at_a_time: each weight was moved alone. These directions are all there are of their kind, and not drawn from any other: neither
+            `upper_bound` nor a confidence says anything of the directions that were not looked at.
     """
 
     verdict: Verdict
@@ -104,6 +106,7 @@ class Certificate:
     epsilon: float
     delta: float
     why: str = ""
+    one_at_a_time: bool = False
 
 
 def certify(
@@ -180,6 +183,7 @@ def certify(
         epsilon=epsilon,
         delta=delta,
         why=why,
+        one_at_a_time=one_at_a_time,
     )
 
 

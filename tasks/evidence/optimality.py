@@ -66,6 +66,7 @@ class CertificateRecord:
     envelope: list[list[float]]
     directions: int
     key: str | None = None
+    one_at_a_time: bool = False
 
     @classmethod
     def of(cls, found: ltr.Certificate, ranker: str, escape: Escape | None) -> "CertificateRecord":
@@ -90,9 +91,14 @@ class CertificateRecord:
         how = f"to {self.steps[-1]:g} of ‖w‖" if self.relative else f"to {self.steps[-1]:g}, absolute (‖w‖ = {self.norm:.3g})"
         steps = f"{number_of(len(self.steps), 'step')} from {self.steps[0]:g} {how}"
         rise = "direction rises" if self.rising == 1 else "directions rise"
+        share, all_ways = f"{percent(1 - self.delta)}", f"{self.directions} ways to move one weight"
         found = {
-            "optimum": f"no direction rises: with confidence {percent(1 - self.delta)} fewer than {percent(self.epsilon)} do",
-            "not": f"{self.rising} {rise}; at most {self.upper_bound:.1%} of all do (confidence {percent(1 - self.delta)})",
+            "optimum": f"none of the {all_ways} raises it; that says nothing of moving several"
+            if self.one_at_a_time
+            else f"no direction rises: with confidence {share} fewer than {percent(self.epsilon)} do",
+            "not": f"{self.rising} of the {all_ways} {'raises' if self.rising == 1 else 'raise'} it"
+            if self.one_at_a_time
+            else f"{self.rising} {rise}; at most {self.upper_bound:.1%} of all do (confidence {share})",
             "inconclusive": f"{self.why}; {self.rising} {rise}",
         }[self.verdict]
         escape = ""

@@ -7,6 +7,7 @@ import ltr
 from ltr.data.queries import canonical
 from ltr.diagnostics.optimality import COARSE, certify, n_directions, normalised, random_directions
 from ltr.nets.network import random_weights, surface_of
+from ltr.rankers.surface import Surface
 from tests.conftest import JIT, make_queries
 
 QUICK = {"epsilon": 0.1, "delta": 0.1}
@@ -222,3 +223,24 @@ def test_documents_with_equal_scores_are_ranked_exactly():
     scores = weights.moved(weights.flat + 0.5 * random_directions(22, 4, 9)[5]).scores(features)
     want = np.nanmean(ltr.evaluate(doubled.labels, scores, doubled.offsets, ["map"])["map"])
     assert found.curves[5, 0] == pytest.approx(want, abs=1e-9)
+
+
+def test_where_no_weight_alone_rises_several_may():
+    """Two weights, found by climbing along the axes: none of four ways rises, and nearly a fifth of all directions do."""
+    rng = np.random.default_rng(83)
+    features, labels = rng.normal(size=(60, 2)), rng.integers(0, 3, 60).astype(float)
+    queries = ltr.Queries(features, labels, np.arange(0, 61, 6))
+    weights = rng.normal(size=2)
+    while (alone := certify(plane(weights, features), queries, "ndcg", one_at_a_time=True)).rising:
+        k, s = np.unravel_index(np.argmax(alone.curves), alone.curves.shape)
+        weights = weights / np.linalg.norm(weights)
+        weights[k % 2] += (1 if k < 2 else -1) * alone.steps[s]
+    assert alone.one_at_a_time
+    found = certify(plane(weights, features), queries, "ndcg")
+    assert not found.one_at_a_time
+    assert found.rising / len(found.curves) > 0.1
+
+
+def plane(weights, features):
+    """The surface of a linear model."""
+    return Surface(weights, len(features), slopes=lambda first, last, points: points @ features[first:last].T)

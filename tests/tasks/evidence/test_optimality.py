@@ -26,6 +26,13 @@ def test_what_a_certificate_says():
     assert escaped.text().endswith("Trained on for 10 epochs it rises: 0.8100 at best (learning rate 0.001).")
 
 
+def test_weights_moved_alone_are_no_sample_of_directions():
+    alone = replace(CERTIFICATE, one_at_a_time=True, directions=4)
+    assert alone.text().startswith("none of the 4 ways to move one weight raises it; that says nothing of moving several. ")
+    assert replace(alone, verdict="not", rising=3).text().startswith("3 of the 4 ways to move one weight raise it. ")
+    assert "confidence" not in alone.text() + replace(alone, verdict="not", rising=1).text()
+
+
 def test_a_certificate_is_read_as_it_was_written():
     for certificate in (CERTIFICATE, replace(CERTIFICATE, escape=Escape(10, 0.001, 0.81), key="k")):
         assert CertificateRecord.read(certificate.as_json()) == certificate
@@ -61,6 +68,7 @@ def test_certificates_are_kept_and_look_at_early_epochs_too(cell):
     ways = ["", ", absolute steps", ", steps from 0.001", ", absolute steps from 0.001", ", one weight at a time"]
     assert [c.ranker for c in found] == [*(f"x{way}" for way in ways), "x, epoch 1"]
     assert [c.relative for c in found] == [True, False, True, False, True, True]
+    assert [c.one_at_a_time for c in found] == [False] * 4 + [True, False]
     assert found[0].directions == 22
     assert len(found[0].envelope[0]) == 10
     assert found[0].escape.epochs == found[5].escape.epochs == 2
