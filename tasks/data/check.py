@@ -97,7 +97,7 @@ def _relevance(queries: Queries, rules: Conventions) -> tuple[Level, str]:
     above, below = values[values >= threshold], values[(values < threshold) & (values > 0)]
     if not len(above):
         binary = f"the largest label is {values[-1]:g}, but binary measures (MAP, MRR, …) count only labels of {threshold:g} or more as relevant"
-        return "warning", f"{binary}; set conventions.threshold: {below[0]:g}"
+        return "warning", f"{binary}; set conventions.threshold: {below[0]:g} unless other sets of the run have such labels"
     with_one = int(np.logical_or.reduceat(queries.labels >= threshold, queries.offsets[:-1]).sum())
     told = (
         f"binary measures (MAP, MRR, …) count a label of {threshold:g} or more as relevant (conventions.threshold): label {_listed(above)}, "
