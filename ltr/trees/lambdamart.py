@@ -169,6 +169,8 @@ class LambdaMART(TreeRanker):
             raise ValueError(f"LambdaMART: loss={self.loss!r} is an objective of its own, and so is {own.name}; one of them")
         object.__setattr__(self, "stop_on", read_stopping(self.stop_on))
         check_by_name(self)
+        for name in ("monotone", "max_bins_by_feature"):  # the caller may go on with their own
+            object.__setattr__(self, name, dict(getattr(self, name)))
         object.__setattr__(self, "categorical", tuple(self.categorical))
         object.__setattr__(self, "interactions", tuple(map(tuple, self.interactions)))
         if self.unbiased is not None:

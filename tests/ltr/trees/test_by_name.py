@@ -30,3 +30,13 @@ def test_a_base_is_a_name():
             ltr.LambdaMART(base=base)
     with pytest.raises(ValueError, match="no feature '' in this data set"):
         require_features(ltr.LambdaMART(base=""), NAMES)
+
+
+def test_what_is_given_by_name_stays_what_it_was_when_its_mapping_is_gone_on_with():
+    """A ranker in a list of them had the monotone features of the last one, a fitted one let its leaves move, and was saved without any."""
+    rules, bins = {"bm25": 1}, {"age": 9}
+    model = ltr.LambdaMART(monotone=rules, max_bins_by_feature=bins)
+    rules.clear()
+    bins["length"] = 3
+    assert (model.monotone, model.max_bins_by_feature) == ({"bm25": 1}, {"age": 9})
+    assert model.why_fixed
