@@ -1,6 +1,7 @@
 """MLflow's model registry: versions of a named model, and who is its champion."""
 
 import json
+import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from tasks.records import Columns, DataError
 from tasks.store.cells import read_columns
 from tasks.store.state import alone
 from tasks.tracking.store import PARENT, PASSING, fluent, opened, patient
+from tasks.tracking.tracked import require_digest
 
 _DESCRIPTION_HOLDS = 4000
 """Characters that are written of a version's description; MLflow's databases hold 5,000."""
@@ -179,12 +181,16 @@ def download_version(address: str, folder: Path) -> Path:
     """The folder of a registered model's own files, below `folder`.
 
     Raises:
-        DataError: where the registry has none at the address, or its files are gone.
+        DataError: where the registry has none at the address, or its files are gone, or another model's than was registered.
     """
     opened()
+    version = _version_at(address)
     with fluent():
         try:
-            path = mlflow.artifacts.download_artifacts(address, dst_path=str(folder))
+            # By its number, as an alias may be given to another version meanwhile.
+            path = mlflow.artifacts.download_artifacts(
+                f"models:/{version.name}/{version.number}" if version else address, dst_path=str(folder)
+            )
         except MlflowException as error:
             if error.error_code in PASSING:
                 raise
@@ -194,7 +200,19 @@ def download_version(address: str, folder: Path) -> Path:
         raise DataError(
             f"{address}: it is in MLflow, but its files are no longer where they were written (was the folder of the run that wrote it moved?)"
         )
+    require_digest(address, model, version.digest if version else None)
     return model
+
+
+def _version_at(address: str) -> Version | None:
+    """The version that an address names by its alias or its number; None for other addresses, and where there is none."""
+    named = re.fullmatch(r"models:/([^/@]+)(?:@(.+)|/([0-9]+))", address)
+    if named is None:
+        return None
+    name, alias, number = named.groups()
+    return _found(
+        lambda client: client.get_model_version_by_alias(name, alias) if alias else client.get_model_version(name, number)
+    )
 
 
 @patient

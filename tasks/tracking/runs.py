@@ -150,7 +150,7 @@ def find_values(reference: str) -> Stored:
     if RUN_KEY not in run.tags or ":" in ranker:
         cell = find_cell(reference)
         parent = next((one for one in tracked() if one.id == cell.tags.get(PARENT)), run)
-        return Stored(f"{cell.name} {run.id[:6]}", (str(cell.download("values.parquet")),), _select(parent))
+        return Stored(f"{cell.name} {run.id[:6]}", (str(cell.download_values()),), _select(parent))
     ranker, keys = _chosen(reference, run, ranker)
     cells = run.children()
     return Stored(f"{ranker} {run.id[:6]}", tuple(_values(reference, cells, key) for key in keys), _select(run))
@@ -162,7 +162,7 @@ def _select(run: Tracked) -> str | None:
 
 def _values(reference: str, cells: Sequence[Tracked], key: str) -> str:
     cell = CellFolder.of(key)
-    return str(cell.values if cell.is_finished else _of_key(reference, cells, key).download("values.parquet"))
+    return str(cell.values if cell.is_finished else _of_key(reference, cells, key).download_values())
 
 
 def find_run(reference: str) -> Tracked:

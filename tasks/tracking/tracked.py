@@ -1,8 +1,10 @@
 """Runs as they stand in the store: found, read, and closed where whoever wrote them is gone."""
 
 import itertools
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import isclose
 from pathlib import Path
 
 import mlflow
@@ -13,7 +15,9 @@ from mlflow.entities import (
 from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 
-from tasks.tracking.store import CELL_KEY, OWNER, PARENT, fluent, is_there, opened, patient
+from tasks.records import DataError
+from tasks.store.values import means, read_values
+from tasks.tracking.store import CELL_KEY, DIGEST, OWNER, PARENT, fluent, is_there, opened, patient
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,37 @@ class Tracked:
                 f"the files of the model of run {self.id[:8]} are no longer where MLflow says; run the same configuration again, which "
                 "creates them again (in another folder than the run's, with --fresh)"
             )
+        require_digest(f"run {self.id[:8]}", found, self.tags.get(DIGEST))
         return found
+
+    @patient
+    def download_values(self) -> Path:
+        """Its per-query values as a local file.
+
+        Raises:
+            ValueError: where they are gone, or another run's: their means are not those that it noted.
+        """
+        path = self.download("values.parquet")
+        logged, found = self.client.get_run(self.id).data.metrics, means(read_values(path, "test"))
+        if other := [name for name in found if name in logged and not isclose(found[name], logged[name], rel_tol=1e-9)]:
+            raise DataError(
+                f"run {self.id[:8]}: the mean of {other[0]} in its values.parquet is {found[other[0]]:.6g}, and the run noted {logged[other[0]]:.6g}: the file "
+                "was exchanged; --fresh creates it again"
+            )
+        return path
+
+
+def require_digest(whose: str, folder: Path, digest: str | None) -> None:
+    """Raises DataError where a model's folder is not of the digest that was noted when it was written there; releases before 0.2 noted none."""
+    try:
+        found = json.loads((folder / "model.json").read_bytes())["digest"]
+    except (ValueError, KeyError, TypeError):
+        return  # `ltr.load` says what is wrong with it
+    if digest and found != digest:
+        raise DataError(
+            f"{whose}: the files of its model are another model's (digest {str(found)[:8]}, and {digest[:8]} was noted): they were exchanged; bring them "
+            "back, or run the same configuration again with --fresh"
+        )
 
 
 @patient

@@ -10,10 +10,12 @@ from mlflow.exceptions import MlflowException
 from mlflow.protos.databricks_pb2 import INTERNAL_ERROR
 from mlflow.tracking import MlflowClient
 
+import ltr
 from tasks.records import DataError, TrackingError
 from tasks.tracking import registry, store
 from tasks.tracking.lookup import find_model
 from tasks.tracking.registry import CHAMPION, Version, version_of
+from tests.conftest import make_queries
 
 
 def test_what_is_not_registered_is_one_line(workplace):
@@ -38,6 +40,26 @@ def test_files_that_are_gone_are_told_with_the_address(workplace, monkeypatch, t
     monkeypatch.setattr("mlflow.artifacts.download_artifacts", lambda address, dst_path: dst_path)
     with pytest.raises(DataError, match=r"^models:/search@champion: it is in MLflow, but its files are no longer where they were"):
         find_model("models:/search@champion")
+
+
+def test_files_of_another_model_are_no_version(workplace, monkeypatch, tmp_path):
+    """A champion whose folder was exchanged for another model's was served, and challengers were held against that one."""
+    queries, place = make_queries(10), tmp_path / "artifacts" / "model"
+    registered, other = (ltr.LeastSquares(ridge=ridge).fit(queries) for ridge in (0.0, 5.0))
+    version = SimpleNamespace(name="search", version="3", run_id="run", tags={"digest": registered.digest})
+    client = SimpleNamespace(get_model_version_by_alias=lambda *_: version, get_model_version=lambda *_: version)
+    asked = []
+    monkeypatch.setattr(registry, "opened", lambda: (client, None))
+    monkeypatch.setattr("mlflow.artifacts.download_artifacts", lambda address, dst_path: asked.append(address) or str(tmp_path))
+    for address in ("models:/search@champion", "models:/search/3"):
+        ltr.save(registered, place)
+        assert find_model(address).digest == registered.digest
+        ltr.save(other, place)
+        with pytest.raises(DataError, match=rf"^{address}: the files of its model are another model's \(digest {other.digest[:8]}"):
+            find_model(address)
+    with pytest.raises(DataError, match="they were exchanged"):
+        registry.version_of("search", CHAMPION).model()
+    assert {*asked} == {"models:/search/3"}, "of an alias too: it may be another's by the next question"
 
 
 @pytest.mark.parametrize("kept", ["", "{", "[]", "{}", '{"keys": 3}', '{"keys": "AAA"}', '{"keys": "ä"}'])

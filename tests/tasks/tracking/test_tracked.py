@@ -1,15 +1,21 @@
 """Runs as they stand in the store: read by tags of older releases too, and told where a model is gone."""
 
 import shutil
+from pathlib import Path
 from urllib.parse import unquote, urlparse
 
+import numpy as np
 import pytest
 
 import ltr
+from tasks.records import DataError
+from tasks.store.cells import CellFolder
+from tasks.store.values import table
 from tasks.tracking.runs import find_run
 from tasks.tracking.store import CHOSEN
 from tasks.tracking.tracked import Tracked
 from tasks.tracking.tracker import Tracker
+from tests.conftest import make_queries
 
 
 def test_tags_of_0_1_0_are_read_by_their_bare_names():
@@ -42,3 +48,33 @@ def test_a_model_without_its_files_is_told_when_it_is_asked_for(cell, tmp_path):
         ValueError, match=f"the files of the model of run {run_id[:8]} are no longer where MLflow says; run the same"
     ):
         find_run(run_id).download_model(tmp_path)
+
+
+def test_files_of_another_model_are_no_model_of_the_run(cell, tmp_path):
+    """Two folders of models that a restored backup had exchanged: each was whole, and `predict` scored by the other one without a word."""
+    tracker = Tracker("x", "key")
+    run_id = tracker.cell(*cell)
+    (model,) = tracker._models_of(run_id)
+    place = unquote(urlparse(model.artifact_location).path) + "/artifacts/model"
+    noted = ltr.load(place).digest
+    other = ltr.LeastSquares(ridge=5.0).fit(make_queries(12, seed=3))
+    ltr.save(other, place)
+    said = (
+        rf"^run {run_id[:8]}: the files of its model are another model's \(digest {other.digest[:8]}, and {noted[:8]} was noted\)"
+    )
+    with pytest.raises(DataError, match=said):
+        find_run(run_id).download_model(tmp_path)
+
+
+def test_values_of_another_run_are_not_the_runs(cell):
+    tracker = Tracker("x", "key")
+    (one, result, *rest), queries = cell, make_queries(10)
+    half = np.linspace(0, 1, queries.n_queries)
+    table({"map": half}, queries, "test").write_parquet(CellFolder.of("k1").values)
+    run_id = tracker.cell(one, result, *rest)
+    assert find_run(run_id).download_values().name == "values.parquet"
+    artifacts = Path(unquote(urlparse(tracker.client.get_run(run_id).info.artifact_uri).path))
+    table({"map": half / 2}, queries, "test").write_parquet(artifacts / "values.parquet")
+    said = rf"^run {run_id[:8]}: the mean of test_map in its values.parquet is 0.25, and the run noted 0.5: the file was exchanged"
+    with pytest.raises(DataError, match=said):
+        find_run(run_id).download_values()
