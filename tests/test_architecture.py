@@ -32,9 +32,10 @@ KNOWS_THE_ENVIRONMENT = {
     "ltr/kernels/workqueue.py": {"os"},
     "ltr/kernels/cache.py": {"os", "shutil", "tempfile"},
     "ltr/kernels/beside.py": {"os", "subprocess", "sys"},
+    "ltr/rankers/saved.py": {"os"},
 }
-"""How threads wait can be said in no other way; compiled kernels are files in the user's cache folder; and two of them are compiled at once by
-two processes only."""
+"""How threads wait can be said in no other way; compiled kernels are files in the user's cache folder; two of them are compiled at once by
+two processes only; and a folder, in which a model is saved, is opened by nothing else, to be locked."""
 OPENS_FILES = {"ltr/rankers/saved.py"}
 KNOW_MLFLOW = {f"tasks/tracking/{name}.py" for name in ("store", "tracker", "tracked", "registry", "served_model")}
 MOST_PARAMETERS = 7

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
+import os
 import warnings
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -23,7 +26,7 @@ FORMAT = 2
 
 def save(model: Ranker, folder: str | Path) -> None:
     """Writes ``model.json`` and ``model.npz`` into `folder`, which is made where missing. A model that is there is replaced when both are written:
-    whenever this is interrupted, killed too, `load` finds the one or the other.
+    whenever this is interrupted, killed too, `load` finds the one or the other. Who saves or loads there meanwhile waits.
 
     Raises:
         ValueError: for what is no ranker, or one that is not fitted.
@@ -43,14 +46,27 @@ def save(model: Ranker, folder: str | Path) -> None:
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     first, last = folder / "model.npz.partial", folder / "model.json.partial"
-    _settle(first, last)  # of one that was killed
+    with _locked(folder, fcntl.LOCK_EX):
+        _settle(first, last)  # of one that was killed
+        try:
+            with open(first, "wb") as file:
+                np.savez(file, allow_pickle=False, **arrays)
+            last.write_text(text, encoding="utf-8")
+            first.replace(folder / "model.npz")
+        finally:
+            _settle(first, last)
+
+
+@contextmanager
+def _locked(folder: Path, how: int) -> Iterator[None]:
+    """One who writes in a folder is alone there, and those who read are among themselves, where the file system has locks."""
+    held = os.open(folder, os.O_RDONLY)
     try:
-        with open(first, "wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
-        last.write_text(text, encoding="utf-8")
-        first.replace(folder / "model.npz")
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(held, how)
+        yield
     finally:
-        _settle(first, last)
+        os.close(held)
 
 
 def _settle(first: Path, last: Path) -> None:
@@ -126,7 +142,8 @@ def load(folder: str | Path, kinds: Mapping[str, type[Ranker]]) -> Ranker:
     """
     folder = Path(folder)
     try:
-        about, arrays = _about(_sayings(folder)), _arrays(folder / "model.npz")
+        with _locked(folder, fcntl.LOCK_SH):
+            about, arrays = _about(_sayings(folder)), _arrays(folder / "model.npz")
     except Exception as error:  # of the parsers of JSON, zip and npy, which fail in a dozen ways on bytes that may be anything
         raise ValueError(f"{folder}: no readable model.json and model.npz ({_sentence(error)})") from error
     kind = about["kind"]

@@ -3,6 +3,7 @@
 import io
 import json
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,6 +39,24 @@ def test_saved_and_loaded_is_the_same_model(model, tmp_path):
     assert loaded.parameters == fitted.parameters
     assert np.array_equal(loaded.predict(queries.features), fitted.predict(queries.features))
     assert replace(loaded).fit(queries).digest == fitted.digest
+
+
+def test_who_saves_and_loads_in_one_folder_at_the_same_time_finds_a_whole_model(tmp_path):
+    """Of two that saved at once the arrays of one and what is said of the other were left, in one pair of seven; and a model was not readable
+    while it was being replaced."""
+    queries = make_queries(20)
+    models = [ltr.LeastSquares(ridge=ridge).fit(queries) for ridge in (0.1, 1.0, 10.0)]
+    ltr.save(models[0], tmp_path)
+
+    def often(model):
+        for _ in range(40):
+            ltr.save(model, tmp_path)
+            assert ltr.load(tmp_path).digest in {one.digest for one in models}
+
+    with ThreadPoolExecutor(len(models)) as at_once:
+        for done in [at_once.submit(often, model) for model in models]:
+            done.result()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model.json", "model.npz"]
 
 
 def test_a_touched_or_foreign_folder_is_refused(tmp_path):
