@@ -100,7 +100,9 @@ class Tracked:
         """
         path = self.download("values.parquet")
         logged, found = self.client.get_run(self.id).data.metrics, means(read_values(path, "test"))
-        if other := [name for name in found if name in logged and not isclose(found[name], logged[name], rel_tol=1e-9)]:
+        if other := [
+            name for name in found if name in logged and not isclose(found[name], logged[name], rel_tol=1e-9, abs_tol=1e-12)
+        ]:
             raise DataError(
                 f"run {self.id[:8]}: the mean of {other[0]} in its values.parquet is {found[other[0]]:.6g}, and the run noted {logged[other[0]]:.6g}: the file "
                 "was exchanged; --fresh creates it again"
