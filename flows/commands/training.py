@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from flows import make_state_folder
@@ -134,7 +135,9 @@ def fuse(given: argparse.Namespace) -> int:
         import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
         from tasks.config.fuse import fuse_config, fused_runs
         from tasks.config.reading import override_all, parse
+        from tasks.data.files import located
         from tasks.data.query_features import read_query_features
+        from tasks.store.seal import digest_of_file
 
         runs = fused_runs(given.runs)
         about = read_query_features([Path(given.queries)]) if given.queries else None
@@ -145,12 +148,15 @@ def fuse(given: argparse.Namespace) -> int:
         if given.way:
             config.require_ranker("--with", given.way)
         make_state_folder()
-        from tasks.data.files import located
         from tasks.store.state import require_output
 
+        digests: dict[Path, str] = {}
         if given.output:
             read = [given.qrels, *runs.values(), *([given.queries] if given.queries else ())]
             require_output(Path(given.output), *(located(Path(path)) for path in read))
+            # What is written is of the lists that were measured, which are read again for it.
+            lists = [*chain.from_iterable(config.data.runs.values()), *config.data.query_features]
+            digests = {path: digest_of_file(path) for path in map(located, lists)}
 
     def write(outcome: "RunOutcome") -> Mapping[str, Any]:
         found = {name: value for one in outcome.evidence for name, value in one.numbers().items() if name == "best_single"}
@@ -162,7 +168,7 @@ def fuse(given: argparse.Namespace) -> int:
         fusions = [name for name in outcome.config.rankers if name not in runs]
         # By queries that no fold's model has seen: learned fusions chose their length or penalty on the validation queries, and rules did not.
         way = given.way or max(fusions, key=lambda name: outcome.models[name].metrics[outcome.config.select_key])
-        queries = write_fused(outcome.chosen_of(way), config.data.runs, Path(given.output), about)
+        queries = write_fused(outcome.chosen_of(way), config.data.runs, Path(given.output), about, digests)
         print(f"wrote {number_of(queries, 'query')} ranked by {way} to {given.output}", file=sys.stderr)
         return {**found, "written": {"run": given.output, "ranker": way}}
 

@@ -6,6 +6,7 @@ measured; another one, of which nothing is known, by the mean of all folds' mode
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import polars as pl
@@ -20,12 +21,17 @@ from tasks.export.predict import trec_run
 from tasks.records import Trained
 from tasks.store.cells import CellFolder
 from tasks.store.datasets import open_queries
+from tasks.store.seal import unchanged
 from tasks.store.state import require_output, written_whole
 from tasks.store.values import names_of
 
 
 def write_fused(
-    chosen: Sequence[Trained], runs: Mapping[str, Sequence[Path]], output: Path, about: pl.DataFrame | None = None
+    chosen: Sequence[Trained],
+    runs: Mapping[str, Sequence[Path]],
+    output: Path,
+    about: pl.DataFrame | None = None,
+    digests: Mapping[Path, str] = MappingProxyType({}),
 ) -> int:
     """Writes the retrieved documents of all queries of the runs, ranked by one ranker's chosen cells, one a fold; returns how many
     queries.
@@ -34,13 +40,16 @@ def write_fused(
         chosen: on data that hold forms of these runs.
         runs: TREC runs by name.
         about: what is known of queries (`read_query_features`), where the models read that.
+        digests: of the files when the models began to be trained on them.
 
     Raises:
-        DataError: as `read_trec`; for an output that is one of the files that are read.
+        DataError: as `read_trec`; for an output that is one of the files that are read, and a file that has changed since.
     """
     require_output(output, *(located(path) for paths in runs.values() for path in paths))
     models = [ltr.load(CellFolder.of(trained.result.key).model) for trained in chosen]
-    table = retrieved({name: read_trec(paths, RUN) for name, paths in runs.items()}, models[0].names, about)
+    with unchanged(digests):
+        lists = {name: read_trec(paths, RUN) for name, paths in runs.items()}
+    table = retrieved(lists, models[0].names, about)
     features = table.drop(PAIR).fill_null(float("nan")).to_numpy().astype(np.float32)
     by_fold = np.array([model.ranking_scores(features) for model in models])
     of_query = {name: k for k, trained in enumerate(chosen) for name in names_of(open_queries(trained.cell.data.test))}

@@ -9,6 +9,7 @@ from tasks.export.fused import retrieved, write_fused
 from tasks.records import Cell, CellResult, DataError, Fold, Trained
 from tasks.store.cells import CellFolder
 from tasks.store.datasets import keep_queries
+from tasks.store.seal import digest_of_file
 
 NAMES = ("rank of a", "rank of b", "borda of a", "borda of b")
 
@@ -58,6 +59,18 @@ def test_an_id_with_quotes_is_written_as_it_is(folds, workplace):
 def test_a_run_is_not_written_over(folds, workplace):
     with pytest.raises(DataError, match="a"):
         write_fused(folds, {"a": [workplace / "a"], "b": [workplace / "b"]}, workplace / "a")
+
+
+def test_what_is_written_is_of_the_lists_that_were_measured(folds, workplace):
+    """A run that was replaced while `fuse` trained was fused and written, below a table of the one before."""
+    runs = {"a": [workplace / "a"], "b": [workplace / "b"]}
+    digests = {path: digest_of_file(path) for (path,) in runs.values()}
+    assert write_fused(folds, runs, workplace / "out.run", digests=digests) == 3
+    before = (workplace / "out.run").read_text()
+    (workplace / "a").write_text((workplace / "b").read_text())
+    with pytest.raises(DataError, match="a: the file was changed while it was read; run the same command again"):
+        write_fused(folds, runs, workplace / "out.run", digests=digests)
+    assert (workplace / "out.run").read_text() == before
 
 
 def test_what_is_known_of_queries_is_a_feature_of_all_their_documents(workplace):
