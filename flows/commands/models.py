@@ -24,8 +24,9 @@ def predict_scores(given: argparse.Namespace) -> int:
         from tasks.export.predict import predict
         from tasks.records import number_of, printable
         from tasks.store.state import require_output
-        from tasks.tracking.lookup import find_model, places_in
+        from tasks.tracking.lookup import find_model, places_in, settled
 
+        given.model = settled(given.model)
         data = config_of(given.model, [given.data], given.set).data
         asked = [said.partition("=")[0].removeprefix("data.") for said in given.set]
         named = [getattr(data, kind) for kind in ("query", "document") if kind in asked]
@@ -51,8 +52,9 @@ def export(given: argparse.Namespace) -> int:
         from tasks.export.formats import export_to, told_categories
         from tasks.records import number_of, printable
         from tasks.store.state import require_output
-        from tasks.tracking.lookup import find_columns, find_model
+        from tasks.tracking.lookup import find_columns, find_model, settled
 
+        given.model = settled(given.model)
         extractors = Path(given.extractors) if given.extractors else None
         require_output(Path(given.output), Path(given.model), *map(Path, given.data or ()), *([extractors] if extractors else ()))
         found_model = model or find_model(given.model)
@@ -183,8 +185,11 @@ def optimality(given: argparse.Namespace) -> int:
         from flows.own_server import begin_own_server, use_own_server
 
         server = begin_own_server()
-        config = config_of(given.model, given.data, given.set)
         make_state_folder()
+        from tasks.tracking.lookup import settled
+
+        given.model = settled(given.model)
+        config = config_of(given.model, given.data, given.set)
         import shutil
         from pathlib import Path
 

@@ -97,8 +97,9 @@ def opened(given: argparse.Namespace) -> "tuple[Ranker, Queries, RunConfig]":
     from tasks.data.ingest import ingest, read_for, require_scores
     from tasks.data.prepare import prepare
     from tasks.store.datasets import open_queries
-    from tasks.tracking.lookup import find_model
+    from tasks.tracking.lookup import find_model, settled
 
+    given.model = settled(given.model)
     config = config_of(given.model, given.data, given.set)
     files = [Path(file) for file in given.data]
     read = ingest.fn(files, config.data)

@@ -45,6 +45,16 @@ def find_model(reference: str, names: tuple[str, ...] = ()) -> ltr.Ranker:
     return Stacked(bases, model) if bases else model
 
 
+def settled(reference: str) -> str:
+    """The model that is meant now, for commands that ask for it more than once: an alias may be given to another version meanwhile, and the columns
+    of one are not those of the other."""
+    if not reference.startswith("models:/"):
+        return reference
+    from tasks.tracking.registry import numbered
+
+    return numbered(reference)
+
+
 def places_in(reference: str, first_feature: int) -> tuple[str, ...]:
     """What LETOR text calls the features of a model of another tool that names none, in their order; nothing for other models."""
     if not (Path(reference).is_file() and is_foreign(reference)):

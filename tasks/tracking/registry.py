@@ -204,6 +204,13 @@ def download_version(address: str, folder: Path) -> Path:
     return model
 
 
+@patient
+def numbered(address: str) -> str:
+    """The address of the version that an alias points to now, by its number; any other address as it is."""
+    version = _version_at(address)
+    return f"models:/{version.name}/{version.number}" if version else address
+
+
 def _version_at(address: str) -> Version | None:
     """The version that an address names by its alias or its number; None for other addresses, and where there is none."""
     named = re.fullmatch(r"models:/([^/@]+)(?:@(.+)|/([0-9]+))", address)

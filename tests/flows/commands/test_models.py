@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -11,6 +12,9 @@ import pytest
 
 import ltr
 from flows.cli import main
+from tasks.records import Columns
+from tasks.store.cells import write_columns
+from tasks.tracking import lookup, registry
 from tests.conftest import make_queries
 
 
@@ -96,3 +100,53 @@ def test_optimality_says_what_evaluate_says_of_files_and_rules(workplace, capsys
     assert said[0] == said[1]
     assert said[0][0] == "1 query in several places of a file; the documents of each were brought together"
     assert said[0][1].startswith("the model was trained with gain linear and is measured with gain exp2;")
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate", "export"])
+def test_a_champion_is_one_version_however_often_a_command_asks(workplace, monkeypatch, capsys, command):
+    """A night that promoted between two questions had documents scored by one version's trees with the places of the other's categories: what
+    was relevant came out last."""
+    rng = np.random.default_rng(0)
+    versions, models = {}, {}
+    for number, known in (("1", ("a", "c")), ("2", ("a", "b", "c"))):
+        place = rng.integers(0, len(known), 300)
+        labels = np.array([3.0 * (known[k] == "c") for k in place])
+        queries = ltr.Queries(place[:, None].astype(np.float32), labels, np.arange(0, 301, 10), names=("site",))
+        models[number] = ltr.LambdaMART(n_trees=3, min_docs_in_leaf=2, categorical=["site"], stop_on=None).fit(queries)
+        folder = workplace / f"v{number}" / "artifacts" / "model"
+        ltr.save(models[number], folder)
+        write_columns(folder, Columns(categories={"site": known}))
+        versions[number] = SimpleNamespace(name="search", version=number, run_id="", tags={})
+    champion = ["1"]
+    client = SimpleNamespace(
+        get_model_version_by_alias=lambda *_: versions[champion[0]], get_model_version=lambda _, number: versions[number]
+    )
+    monkeypatch.setattr(registry, "opened", lambda: (client, None))
+    monkeypatch.setattr("mlflow.artifacts.download_artifacts", lambda address, dst_path: str(workplace / f"v{address[-1]}"))
+
+    def then_promoted(ask):
+        def asked(*given):
+            found = ask(*given)
+            champion[0] = "2"
+            return found
+
+        return asked
+
+    for name in ("find_columns", "find_model"):
+        monkeypatch.setattr(lookup, name, then_promoted(getattr(lookup, name)))
+    pl.DataFrame({"query": ["q"] * 3, "site": ["a", "b", "c"], "label": [0, 1, 2]}).write_csv("x.csv")
+    more = {
+        "predict": ["--data", "x.csv", "-o", "s.csv"],
+        "evaluate": ["--data", "x.csv", "--measure", "ndcg", "--json"],
+        "export": ["--to", "lightgbm", "-o", "m.txt"],
+    }[command]
+    assert main([command, "--model", "models:/search@champion", *more]) == 0
+    out = capsys.readouterr().out
+    scores = models["1"].predict(np.array([[0], [np.nan], [1]], np.float32))
+    if command == "predict":
+        assert pl.read_csv("s.csv")["score"].to_list() == scores.tolist()
+    elif command == "evaluate":
+        expected = ltr.evaluate([0, 1, 2], scores, [0, 3], "ndcg")["ndcg"][0]
+        assert json.loads(out)["ndcg"]["value"] == pytest.approx(expected)
+    else:
+        assert "'site' as numbers: 0 for a, 1 for c" in out
