@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import math
 import os
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -46,7 +45,7 @@ def save(model: Ranker, folder: str | Path) -> None:
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     first, last = folder / "model.npz.partial", folder / "model.json.partial"
-    with _locked(folder, fcntl.LOCK_EX):
+    with _locked(folder, alone=True):
         _settle(first, last)  # of one that was killed
         try:
             with open(first, "wb") as file:
@@ -58,15 +57,16 @@ def save(model: Ranker, folder: str | Path) -> None:
 
 
 @contextmanager
-def _locked(folder: Path, how: int) -> Iterator[None]:
-    """One who writes in a folder is alone there, and those who read are among themselves, where the file system has locks."""
-    held = os.open(folder, os.O_RDONLY)
-    try:
-        with suppress(OSError):  # a file system without locks
-            fcntl.flock(held, how)
+def _locked(folder: Path, alone: bool) -> Iterator[None]:
+    """One who writes in a folder is alone there, and those who read are among themselves, where the system and the file system have locks."""
+    with ExitStack() as held:
+        with suppress(OSError, ImportError):
+            import fcntl
+
+            place = os.open(folder, os.O_RDONLY)
+            held.callback(os.close, place)
+            fcntl.flock(place, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         yield
-    finally:
-        os.close(held)
 
 
 def _settle(first: Path, last: Path) -> None:
@@ -142,7 +142,7 @@ def load(folder: str | Path, kinds: Mapping[str, type[Ranker]]) -> Ranker:
     """
     folder = Path(folder)
     try:
-        with _locked(folder, fcntl.LOCK_SH):
+        with _locked(folder, alone=False):
             about, arrays = _about(_sayings(folder)), _arrays(folder / "model.npz")
     except Exception as error:  # of the parsers of JSON, zip and npy, which fail in a dozen ways on bytes that may be anything
         raise ValueError(f"{folder}: no readable model.json and model.npz ({_sentence(error)})") from error
