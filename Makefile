@@ -5,8 +5,9 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Compiled modules are kept whatever the environment says: every command that a test starts would compile all of its imports again.
 export PYTHONDONTWRITEBYTECODE :=
-# Tests in two processes, a file in one of them; `make test PARALLEL=` runs them one after another.
-PARALLEL ?= -n 2 --dist loadfile --no-loadscope-reorder
+# Tests in three processes, a file in one of them: with two, which often wait for servers and signals, two cores take an eighth longer.
+# `make test PARALLEL=` runs them one after another.
+PARALLEL ?= -n 3 --dist loadfile --no-loadscope-reorder
 
 .PHONY: help install demo test suite test-nojit test-long bench results docs wheel lint ui clean
 
