@@ -66,6 +66,8 @@ def _locked(folder: Path, alone: bool) -> Iterator[None]:
             place = os.open(folder, os.O_RDONLY)
             held.callback(os.close, place)
             fcntl.flock(place, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+            # A process that was forked meanwhile has the folder open too: closing it here would leave it locked for as long as that one lives.
+            held.callback(fcntl.flock, place, fcntl.LOCK_UN)
         yield
 
 

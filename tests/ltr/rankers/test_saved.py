@@ -1,7 +1,9 @@
 """Models on disk: what was saved is what scores, and what was touched is refused."""
 
+import fcntl
 import io
 import json
+import os
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -57,6 +59,29 @@ def test_who_saves_and_loads_in_one_folder_at_the_same_time_finds_a_whole_model(
         for done in [at_once.submit(often, model) for model in models]:
             done.result()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model.json", "model.npz"]
+
+
+def test_a_folder_is_free_when_it_was_saved_though_a_forked_process_has_it_open(tmp_path, monkeypatch):
+    """Whoever forks while another thread saves gives the new process the lock too, and all waited for its end."""
+    opening, twins = os.open, []
+
+    def as_in_a_fork(*given):
+        opened = opening(*given)
+        twins.append(os.dup(opened))
+        return opened
+
+    model = ltr.LeastSquares().fit(make_queries(20))
+    place = opening(tmp_path, os.O_RDONLY)
+    monkeypatch.setattr(os, "open", as_in_a_fork)
+    try:
+        for n, use in enumerate((lambda: ltr.save(model, tmp_path), lambda: ltr.load(tmp_path)), 1):
+            use()
+            assert len(twins) == n
+            fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(place, fcntl.LOCK_UN)
+    finally:
+        for one in (place, *twins):
+            os.close(one)
 
 
 def test_a_touched_or_foreign_folder_is_refused(tmp_path):
