@@ -10,15 +10,15 @@ def unmasked(values: Any) -> Any:
     if isinstance(values, np.ma.MaskedArray):
         return np.ma.filled(values.astype(np.float64), np.nan) if np.ma.is_masked(values) else values.data
     if is_table(values):
-        return (
-            values.to_numpy(np.float64, na_value=np.nan)
-            if any(f"{kind}".lower() in _NULLABLE for kind in values.dtypes)
-            else values
-        )
-    kind = getattr(values, "dtype", None)
-    if hasattr(kind, "na_value") and f"{kind}".lower() in _NULLABLE:
-        return values.to_numpy(np.float64, na_value=np.nan)
-    return values
+        kinds = list(values.dtypes)  # of dates pandas would make numbers
+        of_numbers = all(getattr(kind, "kind", "O") in "biuf" for kind in kinds)
+        return values.to_numpy(np.float64, na_value=np.nan) if of_numbers and any(map(_may_miss, kinds)) else values
+    return values.to_numpy(np.float64, na_value=np.nan) if _may_miss(getattr(values, "dtype", None)) else values
+
+
+def _may_miss(kind: Any) -> bool:
+    """Whether a type is of pandas' numbers that may be missing; numpy's have the same names, in small letters."""
+    return hasattr(kind, "na_value") and f"{kind}".lower() in _NULLABLE
 
 
 def whole_numbers(values: Any) -> Any:

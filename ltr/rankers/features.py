@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr.data.arrays import few_of, rows_of
-from ltr.data.masked import unmasked
+from ltr.data.masked import is_table, unmasked
 from ltr.data.queries import FarValueError, Queries, as_float32
 from ltr.data.sparse import SparseFeatures, is_sparse, sparse_features
 from ltr.kernels.kernel import Array, Floats32
@@ -63,6 +63,8 @@ def checked_features(features: Features, names: tuple[str, ...]) -> Floats32:
         if missing := [name for name in names if name not in columns]:
             raise ValueError(f"features missing in the data: {few_of(missing)}")
         features = _numbers(cast(Frame, features)[list(names)], names)
+    elif is_table(features):  # whose columns are numbered
+        features = _numbers(cast(Frame, features), tuple(cast(Frame, features).columns))
     try:
         array = as_float32(np.asarray(unmasked(features)), "features")
     except FarValueError:

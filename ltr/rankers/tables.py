@@ -275,8 +275,9 @@ def _numbers(values: Any, what: str) -> Floats32:
     if is_table(values):  # whose columns are numbered
         columns = (_numbers(values.iloc[:, k], f"column {name!r}") for k, name in enumerate(values.columns))
         return rows_of(columns, *values.shape)
+    plain = _plain(values)
     try:
-        array = np.asarray(_plain(values))
+        array = np.asarray(plain)
     except ValueError:
         raise ValueError(f"{what}: rows of different lengths; features are a table of numbers, [documents, features]") from None
     try:

@@ -32,8 +32,34 @@ def test_pandas_columns_that_are_numbered():
     frame[1] = "text"
     with pytest.raises(ValueError, match=r"column 1: (object|str|string); features are numbers"):
         model.fit(frame, labels, group=groups)
+    with pytest.raises(ValueError, match="features: column 1 holds no numbers"):
+        fitted.predict(frame)
     with pytest.raises(ValueError, match="X: rows of different lengths; features are a table of numbers"):
         model.fit([[1, 2], [3]], [0, 1], group=[2])
+
+
+@pytest.mark.parametrize("kind", ["float32", "Int64"])
+def test_dates_of_pandas_are_no_numbers(kind):
+    """Of numbered columns `predict` scored days as thousands of millions, which `fit` had refused."""
+    pd = pytest.importorskip("pandas")
+    plain = np.arange(40).reshape(20, 2).astype(np.float32)
+    model = ltr.LeastSquares().fit(ltr.queries_from(plain, np.arange(20) % 3, group=[20]))
+    frame = pd.DataFrame(plain).astype({0: kind})
+    assert model.predict(frame).tolist() == model.predict(plain).tolist()
+    frame[1] = pd.date_range("2020", periods=20)
+    with pytest.raises(ValueError, match="features: column 1 holds no numbers"):
+        model.predict(frame)
+    with pytest.raises(ValueError, match=r"features: .* is not an array of numbers"):
+        ltr.Queries(frame, np.arange(20) % 3, [0, 20])
+
+
+def test_frames_without_a_mask_stay_what_they_are():
+    """Types of numpy have the names of pandas' in small letters: whole numbers lost digits, and a float32 took twice its memory."""
+    pd = pytest.importorskip("pandas")
+    for plain in (np.array([[2**53 + 1, 1]]), np.zeros((2, 2), np.float32)):
+        assert unmasked(frame := pd.DataFrame(plain)) is frame
+    with pytest.warns(UserWarning, match="whole numbers above 16,777,216 lose their last digits"):
+        ltr.Queries(pd.DataFrame([[2**40 + 1]]), [1], [0, 1])
 
 
 def test_wherever_they_are_given():

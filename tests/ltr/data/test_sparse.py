@@ -106,6 +106,8 @@ def test_values_outside_the_array_are_refused(form, damage):
         ltr.Queries(damaged, np.zeros(3), np.array([0, 3]))
     with pytest.raises(ValueError, match="that is damaged: "):
         ltr.queries_from(damaged, np.zeros(3), group=[3])
+    with pytest.raises(ValueError, match="that is damaged: "):
+        ltr.Estimator(ltr.LeastSquares()).fit(damaged, np.zeros(3), group=[3])
 
 
 def test_values_of_one_place_are_summed_as_they_were_given():
