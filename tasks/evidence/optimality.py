@@ -134,10 +134,12 @@ class Certificates(Found):
         return TableColumn(f"optimum of {title_of(self.found[0].measure)}", {c.ranker: c.verdict for c in self.found})
 
     def numbers(self) -> Mapping[str, Any]:
-        kept = ("ranker", "verdict", "why", "measure", "value", "norm", "rising", "directions", "tie_share", "upper_bound")
+        kept = ("ranker", "verdict", "why", "measure", "value", "norm", "rising", "directions", "tie_share", "one_at_a_time")
         return {
             "optimality": [
-                {name: getattr(c, name) for name in kept} | {"escape": asdict(c.escape) if c.escape else None} for c in self.found
+                {name: getattr(c, name) for name in kept}
+                | {"upper_bound": None if c.one_at_a_time else c.upper_bound, "escape": asdict(c.escape) if c.escape else None}
+                for c in self.found
             ]
         }
 

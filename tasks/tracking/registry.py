@@ -212,11 +212,15 @@ def numbered(address: str) -> str:
 
 
 def _version_at(address: str) -> Version | None:
-    """The version that an address names by its alias or its number; None for other addresses, and where there is none."""
-    named = re.fullmatch(r"models:/([^/@]+)(?:@(.+)|/([0-9]+))", address)
+    """The version that an address names by its alias or its number, or as the latest; None for other addresses, and where there is none."""
+    named = re.fullmatch(r"models:/([^/@]+)(?:@(.+)|/([0-9]+|latest))", address)
     if named is None:
         return None
     name, alias, number = named.groups()
+    if number == "latest":
+        return _found(
+            lambda client: max(client.search_model_versions(f"name = '{name}'"), key=lambda one: int(one.version), default=None)
+        )
     return _found(
         lambda client: client.get_model_version_by_alias(name, alias) if alias else client.get_model_version(name, number)
     )
@@ -237,7 +241,8 @@ def version_numbered(name: str, number: str) -> Version | None:
 def _found(ask: Callable[[MlflowClient], Any]) -> Version | None:
     client, _ = opened()
     try:
-        return _version(ask(client), client)
+        found = ask(client)
+        return None if found is None else _version(found, client)
     except MlflowException as error:
         if error.error_code not in _NOT_THERE:
             raise  # a registry that does not answer is not one without such a version

@@ -174,7 +174,7 @@ class Tracker:
         """
         with _alone_with(result.key):
             found = self._find(CELL_KEY, result.key, self.run_id)
-            if found and found.info.status == "FINISHED" and (not model or self._has_model(found.info.run_id, result.key, below)):
+            if found and found.info.status == "FINISHED" and (not model or self._has_model(found.info.run_id, result, below)):
                 return found.info.run_id
             if found:
                 self._discard(found.info.run_id)
@@ -229,7 +229,7 @@ class Tracker:
             self.client.delete_logged_model(model.model_id)
         self.client.delete_run(run_id)
 
-    def _has_model(self, run_id: str, key: str, below: Sequence[str]) -> bool:
+    def _has_model(self, run_id: str, result: CellResult, below: Sequence[str]) -> bool:
         """Whether a finished child run has its model, which it is given where it was noted without; not where the model was deleted, or its
         files."""
         logged = self._models_of(run_id)
@@ -242,7 +242,8 @@ class Tracker:
         if outputs is not None and outputs.model_outputs:
             return False
         try:
-            self._log_model(run_id, CellFolder.of(key).model, below)
+            self._log_model(run_id, CellFolder.of(result.key).model, below)
+            self.client.set_tag(run_id, DIGEST, result.digest)  # the cell may have been trained again since it was noted
         except BaseException:
             with suppress(MlflowException, OSError, OperationalError):
                 self._end(run_id, RunStatus.FINISHED)  # as it was before

@@ -6,7 +6,15 @@ from dataclasses import replace
 import pytest
 
 from tasks.config.ranker_section import SECTIONS, Conventions
-from tasks.evidence.optimality import CertificateRecord, Escape, Optimality, certify, optimality_figure, write_certificates
+from tasks.evidence.optimality import (
+    CertificateRecord,
+    Certificates,
+    Escape,
+    Optimality,
+    certify,
+    optimality_figure,
+    write_certificates,
+)
 from tasks.records import Cell, Fold, Trained
 from tasks.store.cells import CellFolder
 from tasks.store.datasets import keep_queries
@@ -31,6 +39,8 @@ def test_weights_moved_alone_are_no_sample_of_directions():
     assert alone.text().startswith("none of the 4 ways to move one weight raises it; that says nothing of moving several. ")
     assert replace(alone, verdict="not", rising=3).text().startswith("3 of the 4 ways to move one weight raise it. ")
     assert "confidence" not in alone.text() + replace(alone, verdict="not", rising=1).text()
+    bounds = [c["upper_bound"] for c in Certificates((CERTIFICATE, alone), ("x",)).numbers()["optimality"]]
+    assert bounds == [CERTIFICATE.upper_bound, None]
 
 
 def test_a_certificate_is_read_as_it_was_written():

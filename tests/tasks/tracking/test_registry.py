@@ -47,11 +47,16 @@ def test_files_of_another_model_are_no_version(workplace, monkeypatch, tmp_path)
     queries, place = make_queries(10), tmp_path / "artifacts" / "model"
     registered, other = (ltr.LeastSquares(ridge=ridge).fit(queries) for ridge in (0.0, 5.0))
     version = SimpleNamespace(name="search", version="3", run_id="run", tags={"digest": registered.digest})
-    client = SimpleNamespace(get_model_version_by_alias=lambda *_: version, get_model_version=lambda *_: version)
+    first = SimpleNamespace(name="search", version="2", run_id="run", tags={})
+    client = SimpleNamespace(
+        get_model_version_by_alias=lambda *_: version,
+        get_model_version=lambda *_: version,
+        search_model_versions=lambda _: [first, version],
+    )
     asked = []
     monkeypatch.setattr(registry, "opened", lambda: (client, None))
     monkeypatch.setattr("mlflow.artifacts.download_artifacts", lambda address, dst_path: asked.append(address) or str(tmp_path))
-    for address in ("models:/search@champion", "models:/search/3"):
+    for address in ("models:/search@champion", "models:/search/3", "models:/search/latest"):
         ltr.save(registered, place)
         assert find_model(address).digest == registered.digest
         ltr.save(other, place)

@@ -5,7 +5,7 @@ import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from types import SimpleNamespace
 from urllib.parse import unquote, urlparse
 
@@ -16,7 +16,7 @@ from mlflow.tracking import MlflowClient
 
 from tasks.records import Budget
 from tasks.store.cells import CellFolder, PairsEntry, write_pairs
-from tasks.tracking.store import BUDGET, CELL_KEY, CHOSEN, ERROR, SEARCHED, tracking_uri
+from tasks.tracking.store import BUDGET, CELL_KEY, CHOSEN, DIGEST, ERROR, SEARCHED, tracking_uri
 from tasks.tracking.tracked import Tracked
 from tasks.tracking.tracker import Tracker, _pairs
 from tests.tasks.tracking.conftest import DATA
@@ -65,12 +65,14 @@ def test_a_finished_cell_is_logged_once_and_a_half_made_one_again(cell):
 
 def test_a_finished_cell_without_a_model_is_given_it_later_once(cell):
     tracker = Tracker("x", "key")
-    run_id = tracker.cell(*cell, model=False)
+    before = replace(cell[1], digest="of another processor")  # its cell was deleted, and trained again
+    run_id = tracker.cell(cell[0], before, *cell[2:], model=False)
     assert not tracker.client.get_run(run_id).outputs.model_outputs
     for _ in range(2):
         assert tracker.cell(*cell) == run_id
         assert len(tracker.client.get_run(run_id).outputs.model_outputs) == 1
     assert tracker.client.get_run(run_id).info.status == "FINISHED"
+    assert tracker.client.get_run(run_id).data.tags[DIGEST] == cell[1].digest
     assert tracker.cell(*cell, model=False) == run_id
 
 
