@@ -14,7 +14,7 @@ from tasks.config.click_labels import ClickLog
 from tasks.data.click_log import by_pair, implausible, open_log, ranks_in_words, results_in, shown_results
 from tasks.data.clicks import judged_pairs
 from tasks.data.files import located
-from tasks.data.similar_queries import spellings, written_alike
+from tasks.data.similar_queries import counted, spellings, written_alike
 from tasks.data.ubi import is_ubi, ubi_log
 from tasks.records import DataError, Finding, Level, number_of
 from tasks.store.datasets import open_queries
@@ -208,7 +208,7 @@ def _coverage(shown: pl.DataFrame, judged: pl.DataFrame) -> str:
 def _alike(sets: Sequence[Queries]) -> Iterator[Said]:
     """Judged queries that the log cannot tell apart: each gets the clicks of all."""
     ids = np.unique(np.concatenate([queries.ids for queries in sets if queries.ids is not None]))
-    found, two = written_alike(spellings(pl.Series("id", np.char.decode(ids, "utf-8", "backslashreplace"))))
+    found, two = written_alike(spellings(counted(pl.Series("id", np.char.decode(ids, "utf-8", "backslashreplace")))))
     if found:
         yield (
             "warning",

@@ -12,7 +12,7 @@ from ltr.data.offsets import offsets_from_sizes
 from ltr.kernels.kernel import Bools, Ints, Words
 from tasks.config.click_labels import ClickLog
 from tasks.data.click_log import implausible, open_log
-from tasks.data.similar_queries import normalised, spellings
+from tasks.data.similar_queries import counted, normalised, spellings
 from tasks.data.tables import reading
 from tasks.records import DataError, number_of
 
@@ -29,7 +29,7 @@ class LogPages:
         pairs: ``query`` (normalised) and ``document``, a row a pair in the order of its number.
         session: ``int64 [pages]``, a number for each session.
         keys: ``uint64 [sessions]``, a digest of each session's id.
-        written: how each ``query`` is ``written`` in the log (`spellings`).
+        written: how often each query is written in each way in the log (`counted`).
         notes: what was left out, in sentences.
     """
 
@@ -42,7 +42,7 @@ class LogPages:
 
     def as_written(self, table: pl.DataFrame) -> pl.DataFrame:
         """A table with each (normalised) ``query`` as the log writes it, most often where it does in several ways."""
-        names = self.written.select("query", _written=pl.col("written").list.first())
+        names = spellings(self.written).select("query", _written=pl.col("written").list.first())
         joined = table.join(names, on="query", how="left", maintain_order="left")
         return joined.with_columns(query=pl.coalesce("_written", "query")).drop("_written")
 
@@ -175,6 +175,6 @@ def _numbered(pages: pl.DataFrame, notes: tuple[str, ...]) -> LogPages:
         pairs,
         session.cast(pl.Int64).to_numpy(),
         np.frombuffer(digests, np.dtype("<u8")).astype(np.uint64),
-        spellings(pages["query"]),
+        counted(pages["query"]),
         notes,
     )

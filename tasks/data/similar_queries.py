@@ -12,10 +12,14 @@ def normalised(column: str) -> pl.Expr:
     return lower.str.strip_chars().str.replace_all(r"\s+", " ")
 
 
-def spellings(written: pl.Series) -> pl.DataFrame:
-    """How each (normalised) ``query`` is ``written``: a list, most often first, and alphabetical where that is the same."""
-    counted = written.cast(pl.String).drop_nulls().to_frame("written").group_by("written").len("times")
-    ordered = counted.with_columns(query=normalised("written")).sort("times", "written", descending=[True, False])
+def counted(written: pl.Series) -> pl.DataFrame:
+    """How many ``times`` an id is ``written`` in each way."""
+    return written.cast(pl.String).drop_nulls().to_frame("written").group_by("written").len("times")
+
+
+def spellings(written: pl.DataFrame) -> pl.DataFrame:
+    """Of `counted`: how each (normalised) ``query`` is ``written``, a list, most often first, and alphabetical where that is the same."""
+    ordered = written.with_columns(query=normalised("written")).sort("times", "written", descending=[True, False])
     return ordered.group_by("query", maintain_order=True).agg("written").sort("query")
 
 

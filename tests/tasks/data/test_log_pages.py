@@ -7,6 +7,7 @@ import pytest
 
 from tasks.config.click_labels import ClickLog
 from tasks.data.log_pages import log_pages
+from tasks.data.similar_queries import spellings
 from tasks.records import DataError
 
 
@@ -59,7 +60,7 @@ def test_a_good_log(of):
 
 def test_queries_are_written_as_in_the_log(of):
     found = of(GOOD)
-    assert found.written.rows() == [("hats", ["hats"]), ("shoes", ["Shoes", "shoes "])]
+    assert spellings(found.written).rows() == [("hats", ["hats"]), ("shoes", ["Shoes", "shoes "])]
     assert found.as_written(found.pairs)["query"].to_list() == ["hats", "hats", "Shoes", "Shoes", "Shoes"]
 
 
