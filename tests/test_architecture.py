@@ -28,11 +28,11 @@ ASKED_BY = {"ltr/rankers/estimator.py": {"sklearn"}}
 """Libraries that a module imports only inside functions, which those libraries call; without them the module works."""
 NOT_IN_CORE = {"logging", "os", "sys", "subprocess", "socket", "pickle", "shutil", "tempfile"}
 KNOWS_THE_ENVIRONMENT = {
+    "ltr/kernels/locks.py": {"os"},
     "ltr/kernels/threads.py": {"os"},
     "ltr/kernels/workqueue.py": {"os"},
     "ltr/kernels/cache.py": {"os", "shutil", "tempfile"},
     "ltr/kernels/beside.py": {"os", "subprocess", "sys"},
-    "ltr/rankers/saved.py": {"os"},
 }
 """How threads wait can be said in no other way; compiled kernels are files in the user's cache folder; two of them are compiled at once by
 two processes only; and a folder, in which a model is saved, is opened by nothing else, to be locked."""

@@ -20,8 +20,8 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -31,6 +31,8 @@ from uuid import uuid4
 import numba
 from numba.core import caching
 from numba.core.caching import CacheImpl, CompileResultCacheImpl, IndexDataCacheFile, _CacheLocator
+
+from ltr.kernels.locks import locked
 
 CORE = Path(__file__).parents[1]
 """The folder of the package ``ltr``."""
@@ -177,19 +179,10 @@ class FileOfItsOwn(IndexDataCacheFile):
         """The data, and then their name in the index."""
         name = self._data_name(0)
         self._save_data(name, data)
-        with _alone_with(Path(self._index_path)):
+        with ExitStack() as held:
+            with suppress(OSError):  # a folder that cannot be written to
+                held.enter_context(locked(Path(self._index_path).with_suffix(".lock")))
             self._save_index({**self._load_index(), key: name})
-
-
-@contextmanager
-def _alone_with(index: Path) -> Iterator[None]:
-    """No other process writes to this index meanwhile, where the system has locks."""
-    with ExitStack() as held:
-        with suppress(OSError, ImportError):
-            import fcntl
-
-            fcntl.flock(held.enter_context(index.with_suffix(".lock").open("w", encoding="utf-8")), fcntl.LOCK_EX)
-        yield
 
 
 caching.IndexDataCacheFile = FileOfItsOwn

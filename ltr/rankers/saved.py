@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import warnings
 import zipfile
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ltr.kernels.kernel import Array
+from ltr.kernels.locks import locked
 from ltr.rankers.base import Arrays, Json, Ranker, digest_of
 from ltr.rankers.features import type_of
 
@@ -45,7 +44,7 @@ def save(model: Ranker, folder: str | Path) -> None:
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     first, last = folder / "model.npz.partial", folder / "model.json.partial"
-    with _locked(folder, alone=True):
+    with locked(folder):
         _settle(first, last)  # of one that was killed
         try:
             with open(first, "wb") as file:
@@ -54,21 +53,6 @@ def save(model: Ranker, folder: str | Path) -> None:
             first.replace(folder / "model.npz")
         finally:
             _settle(first, last)
-
-
-@contextmanager
-def _locked(folder: Path, alone: bool) -> Iterator[None]:
-    """One who writes in a folder is alone there, and those who read are among themselves, where the system and the file system have locks."""
-    with ExitStack() as held:
-        with suppress(OSError, ImportError):
-            import fcntl
-
-            place = os.open(folder, os.O_RDONLY)
-            held.callback(os.close, place)
-            fcntl.flock(place, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
-            # A process that was forked meanwhile has the folder open too: closing it here would leave it locked for as long as that one lives.
-            held.callback(fcntl.flock, place, fcntl.LOCK_UN)
-        yield
 
 
 def _settle(first: Path, last: Path) -> None:
@@ -144,7 +128,7 @@ def load(folder: str | Path, kinds: Mapping[str, type[Ranker]]) -> Ranker:
     """
     folder = Path(folder)
     try:
-        with _locked(folder, alone=False):
+        with locked(folder, alone=False):
             about, arrays = _about(_sayings(folder)), _arrays(folder / "model.npz")
     except Exception as error:  # of the parsers of JSON, zip and npy, which fail in a dozen ways on bytes that may be anything
         raise ValueError(f"{folder}: no readable model.json and model.npz ({_sentence(error)})") from error

@@ -109,6 +109,8 @@ def alone(path: Path) -> Iterator[None]:
             fcntl.flock(held, fcntl.LOCK_EX)
         yield
     finally:
+        with suppress(OSError):  # a process that was forked meanwhile has it open too
+            fcntl.flock(held, fcntl.LOCK_UN)
         os.close(held)
 
 
@@ -119,23 +121,20 @@ def made_whole(folder: Path, replace: bool = False) -> Iterator[Path]:
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial, older = _partial_of(folder), _partial_of(folder)
     partial.mkdir()
-    held = os.open(partial, os.O_RDONLY)
     try:
-        with suppress(OSError):  # a file system without locks
-            fcntl.flock(held, fcntl.LOCK_EX)
-        yield partial
-        write_seal(partial, folder.name)
-        if folder.is_dir() and (replace or not is_whole(folder)):
-            with suppress(FileNotFoundError):
-                os.rename(folder, older)
-        try:
-            os.rename(partial, folder)
-            sync(folder.parent)
-        except OSError:
-            if not folder.is_dir():
-                raise
+        with alone(partial):
+            yield partial
+            write_seal(partial, folder.name)
+            if folder.is_dir() and (replace or not is_whole(folder)):
+                with suppress(FileNotFoundError):
+                    os.rename(folder, older)
+            try:
+                os.rename(partial, folder)
+                sync(folder.parent)
+            except OSError:
+                if not folder.is_dir():
+                    raise
     finally:
-        os.close(held)
         if older.is_dir() and not folder.is_dir():
             os.rename(older, folder)  # nothing took its place
         for left in (partial, older):

@@ -114,7 +114,7 @@ def require_digest(whose: str, folder: Path, digest: str | None) -> None:
     """Raises DataError where a model's folder is not of the digest that was noted when it was written there; releases before 0.2 noted none."""
     try:
         found = json.loads((folder / "model.json").read_bytes())["digest"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return  # `ltr.load` says what is wrong with it
     if digest and found != digest:
         raise DataError(

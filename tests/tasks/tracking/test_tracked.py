@@ -64,6 +64,9 @@ def test_files_of_another_model_are_no_model_of_the_run(cell, tmp_path):
     )
     with pytest.raises(DataError, match=said):
         find_run(run_id).download_model(tmp_path)
+    (Path(place) / "model.json").write_text('{"digest": ' + "[" * 5000 + "]" * 5000 + "}")
+    with pytest.raises(ValueError, match=r"no readable model\.json"):
+        ltr.load(find_run(run_id).download_model(tmp_path))
 
 
 def test_values_of_another_run_are_not_the_runs(cell):
