@@ -164,6 +164,20 @@ class Data(Strict):
 
     @model_validator(mode="after")
     def _check(self) -> "Data":
+        self._check_files()
+        self._check_runs()
+        self._check_labels()
+        self._check_columns()
+        if self.calibrate:
+            self._check_calibrated(self.calibrate)
+        if self.clicked_pages and (self.weight or self.calibrate):
+            raise ValueError(
+                "clicked_pages: pages have neither weights of queries nor labels of people (data.weight, data.calibrate)"
+            )
+        return self
+
+    def _check_files(self) -> None:
+        """What names the data, and how they are cut."""
         ways = {"train": self.train, "parts": self.parts, "files": self.files, "qrels": self.qrels, "generate": self.generate}
         given = [name for name, value in ways.items() if value]
         if len(given) != 1:
@@ -178,6 +192,13 @@ class Data(Strict):
         for key, needs in (("valid", ("train",)), ("test", ("train",)), ("folds", cut), ("shares", cut)):
             if getattr(self, key) != type(self).model_fields[key].default and given[0] not in needs:
                 raise ValueError(f"{key} goes with {' or '.join(needs)}, and the data are named by {given[0]}")
+        if self.folds == 2:
+            raise ValueError("folds: 2 leaves nothing to train on (one part validates, one tests); give 1 or at least 3")
+        if min(self.shares) <= 0 or abs(sum(self.shares) - 1) > 1e-9:
+            raise ValueError(f"shares {list(self.shares)} must be positive and sum to 1")
+
+    def _check_runs(self) -> None:
+        """What other systems said of the documents."""
         if self.qrels and not (self.runs or self.feature_logs):
             raise ValueError("qrels needs runs: TREC runs, whose scores are the features; or feature_logs of a search engine")
         if self.query_features and not self.qrels:
@@ -195,8 +216,9 @@ class Data(Strict):
         for name in columns:
             if columns.count(name) > 1:
                 raise ValueError(f"run_forms: two features would be named {name!r}; rename the runs, and list each form once")
-        if self.folds == 2:
-            raise ValueError("folds: 2 leaves nothing to train on (one part validates, one tests); give 1 or at least 3")
+
+    def _check_labels(self) -> None:
+        """Names of labels beside the judgments."""
         names = [*self.sources, *(self.clicks.labels if self.clicks else ())]
         names += ["binary"] if self.binarise is not None and self.binarise_into == "binary" else []
         names += self.calibrate.made if self.calibrate else ()
@@ -210,7 +232,14 @@ class Data(Strict):
         for name in names:
             if name == self.label or names.count(name) > 1 or name == "label":
                 raise ValueError(f"two label sources are named {name!r}: rename one (data.sources, data.clicks.more)")
-        taken = [self.query, self.document, self.label, self.weight, *self.sources]
+
+    def _check_columns(self) -> None:
+        """What columns are besides features."""
+        own = [self.query, self.document, self.label, *([self.weight] if self.weight else [])]
+        for name in own:
+            if own.count(name) > 1:
+                raise ValueError(f"two of query, document, label and weight are the column {name!r}: each has its own")
+        taken = [*own, *self.sources]
         for k, name in enumerate(self.attributes):
             if name in taken or name in self.attributes[:k]:
                 raise ValueError(
@@ -223,25 +252,12 @@ class Data(Strict):
                 raise ValueError(
                     f"categorical: the column {name!r} is the query, document, label, weight, a source or an attribute already"
                 )
-            if len({*(own := self.categories.get(name, []))}) < len(own):
+            if len({*(listed := self.categories.get(name, []))}) < len(listed):
                 raise ValueError(f"categories.{name}: a category occurs twice")
         if self.of_categories and (self.generate or self.qrels):
             raise ValueError("categorical: columns of categories are in tables; name the data by files")
         if self.attributes and self.generate:
             raise ValueError("attributes: generated data have no column beside features; name the data by files")
-        if self.calibrate:
-            self._check_calibrated(self.calibrate)
-        if self.clicked_pages and (self.weight or self.calibrate):
-            raise ValueError(
-                "clicked_pages: pages have neither weights of queries nor labels of people (data.weight, data.calibrate)"
-            )
-        if min(self.shares) <= 0 or abs(sum(self.shares) - 1) > 1e-9:
-            raise ValueError(f"shares {list(self.shares)} must be positive and sum to 1")
-        columns = [self.query, self.document, self.label, *([self.weight] if self.weight else [])]
-        for name in columns:
-            if columns.count(name) > 1:
-                raise ValueError(f"two of query, document, label and weight are the column {name!r}: each has its own")
-        return self
 
     def _check_calibrated(self, calibrate: Calibrate) -> None:
         if calibrate.source and calibrate.source not in self.sources:
