@@ -45,7 +45,11 @@ LONG_SIGNATURES = {
     "ltr/kernels/lanes.py _walk_by_numpy": "the twin of a compiled function, whose signature it has",
 }
 FILES = [path for top in TOPS for path in sorted((ROOT / top).glob("**/*.py"))]
-TREES = {path: ast.parse(path.read_text()) for path in FILES}
+
+
+@cache
+def tree_of(path):
+    return ast.parse(path.read_text())
 
 
 def name_of(path):
@@ -56,7 +60,7 @@ def name_of(path):
 def imports(path):
     """Modules that a file imports, each with its node; names imported from a package that are modules themselves count as such."""
     found = []
-    for node in ast.walk(TREES[path]):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             found += [(alias.name, node) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -70,7 +74,7 @@ def imports(path):
 def file_of(module):
     """The file of a module of ours, None for others."""
     base = ROOT.joinpath(*module.split("."))
-    return next((file for file in (base.with_suffix(".py"), base / "__init__.py") if file in TREES), None)
+    return next((file for file in (base.with_suffix(".py"), base / "__init__.py") if file.is_file()), None)
 
 
 def room_of(path):
@@ -111,7 +115,7 @@ def test_the_core_knows_numbers_only(path):
             allowed = top in CORE_LIBRARIES or top == "ltr" or (top in sys.stdlib_module_names and top not in NOT_IN_CORE)
             allowed |= top in KNOWS_THE_ENVIRONMENT.get(name_of(path), ())
             assert allowed, f"{name_of(path)}:{node.lineno}: the core must not import {module}"
-    for node in ast.walk(TREES[path]):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             assert node.func.id != "print", f"{name_of(path)}:{node.lineno}"
             assert node.func.id != "open" or name_of(path) in OPENS_FILES, f"{name_of(path)}:{node.lineno}"
@@ -164,7 +168,7 @@ def test_there_is_no_circle():
 
 
 def functions(path):
-    for node in ast.walk(TREES[path]):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.FunctionDef):
             yield node
 
@@ -230,7 +234,7 @@ def test_what_python_calls_returns_no_arrays():
     found = {
         f"{name_of(path)}: {name}"
         for path in core
-        for one in outside_kernels(TREES[path])
+        for one in outside_kernels(tree_of(path))
         for name in [one.id if isinstance(one, ast.Name) else one.attr if isinstance(one, ast.Attribute) else ""]
         if name in handing_over and not any(own.name == name and own not in kernels for own in functions(path))
     }
@@ -267,7 +271,7 @@ def test_tests_mirror_modules_by_path():
 @cache
 def documented_methods():
     """Names of methods that some class documents: a subclass that overrides one need not say it again."""
-    classes = (node for tree in TREES.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    classes = (node for tree in map(tree_of, FILES) for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
     return {f.name for c in classes for f in c.body if isinstance(f, ast.FunctionDef) and ast.get_docstring(f)}
 
 
@@ -283,14 +287,14 @@ def silent(body, overridden, prefix=""):
 
 
 def test_everything_public_says_what_it_is():
-    found = [f"{name_of(path)}:{entry}" for path in FILES for entry in silent(TREES[path].body, ())]
+    found = [f"{name_of(path)}:{entry}" for path in FILES for entry in silent(tree_of(path).body, ())]
     assert not found, "\n".join(found)
 
 
 def test_text_is_utf_8_wherever_the_machine_is():
     """What is not said is the locale's, in which a report cannot be written."""
     for path in FILES:
-        for node in ast.walk(TREES[path]):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.Call) and (name := getattr(node.func, "attr", getattr(node.func, "id", ""))):
                 said = {keyword.arg for keyword in node.keywords} | (
                     {"encoding"} if len(node.args) > (name == "write_text") else set()
