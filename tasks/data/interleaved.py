@@ -60,71 +60,17 @@ def analyse(log: ClickLog, team: str, method: str, level: float) -> Duels:
     Raises:
         DataError: for columns that are missing, a rank that is none, and fewer than two rankers or pages.
     """
-    frame, page = open_log(log, ranks=True, unplaced=True)
-    kinds = frame.collect_schema()
-    columns = [name for name in kinds.names() if name not in ("_order", "_rank")]
-    by_rank = [name for name in columns if name.startswith(RANK_OF)]
-    by_length = [LENGTH_OF + name.removeprefix(RANK_OF) for name in by_rank] if method == "probabilistic" else []
-    if lacking := [name for name in by_length if name not in columns]:
-        if len(lacking) < len(by_length):
-            raise DataError(f"{log.log}: no column {lacking[0]!r} (documents in the list), which the other rankers have")
-        by_length = []
-    if method == "team-draft" and team not in columns:
-        raise DataError(
-            f"{log.log}: no column {team!r} (it must name the ranker of each result; --team COLUMN names another); choose from: {', '.join(columns)}"
-        )
-    if method != "team-draft" and len(by_rank) < 2:
-        raise DataError(
-            f"{log.log}: {method} needs where each ranker had a result: columns {RANK_OF}A and {RANK_OF}B, of at least two rankers"
-        )
-    with reading(log.log):
-        frame = _with_places(log, frame, by_rank, "must be the rank of the result in the ranker's list, 1 to 999999, or empty")
-        frame = _with_places(
-            log, frame, by_length, "must be the number of documents in the ranker's list, 1 to 999999", empty=False
-        )
-        results = (
-            frame.sort("_rank", nulls_last=True)
-            .group_by([*page, log.document])
-            .agg(
-                clicked=pl.col("_order").max() > 0,
-                rank=pl.col("_rank").first(),
-                rows=pl.len(),
-                team=id_in(team, kinds[team]).first() if method == "team-draft" else pl.lit(None, pl.String).first(),
-                **{f"of{k}": pl.col(name).first() for k, name in enumerate(by_rank)},
-                **{f"length{k}": pl.col(name).first() for k, name in enumerate(by_length)},
-            )
-            .collect(engine="streaming")
-        )
     notes: list[str] = []
-    places, lengths = [f"of{k}" for k in range(len(by_rank))], [f"length{k}" for k in range(len(by_length))]
-    names = {log.session: "session", log.query: "query", log.document: "document"}
-    results = results.select(
-        *(pl.col(column).cast(pl.String).fill_null("").alias(name) for column, name in names.items() if name != "document"),
-        pl.col(log.document).alias("document"),
-        pl.concat_str([pl.col(column).cast(pl.String).fill_null("") for column in page], separator="\0").alias("page"),
-        pl.col("clicked", "rank", "rows", "team", *places, *lengths),
-    )
+    lists, results = _results(log, team, method)
     results = plausible(results, notes).sort("page", "rank", "document")
     n_pages = results["page"].n_unique()
     if n_pages < 2:
         raise DataError(f"{log.log}: {number_of(n_pages, 'page')} to compare rankers on; two or more are needed")
-    rankers = (
-        sorted(results["team"].drop_nulls().unique())
-        if method == "team-draft"
-        else [name.removeprefix(RANK_OF) for name in by_rank]
-    )
+    rankers = lists.rankers or sorted(results["team"].drop_nulls().unique())
     if len(rankers) < 2:
         raise DataError(f"{log.log}: column {team!r} names {number_of(len(rankers), 'ranker')}; two or more are needed")
-    teams = {name: k for k, name in enumerate(rankers)}
-    sessions = Sessions(
-        (results["page"].rank("dense").cast(pl.Int64) - 1).to_numpy(),
-        results["clicked"].to_numpy(),
-        results["team"].replace_strict(teams, default=-1, return_dtype=pl.Int64).to_numpy(),
-        np.array([results[place].fill_null(0).to_numpy() for place in places], np.int64).reshape(len(places), results.height).T,
-        len(rankers),
-        results.select(lengths).to_numpy() if lengths else None,
-    )
-    if method == "probabilistic" and not lengths and (sessions.rank == 0).any():
+    sessions = _sessions(results, lists, rankers)
+    if method == "probabilistic" and sessions.length is None and (sessions.rank == 0).any():
         notes.append(
             "some results are in one ranker's list only: probabilistic pages prefer the longer list, where lists are short; add columns "
             f"{LENGTH_OF}{rankers[0]}, … (documents in each list) to correct this"
@@ -145,6 +91,91 @@ def analyse(log: ClickLog, team: str, method: str, level: float) -> Duels:
         )
     clicked = results.filter("clicked")["page"].n_unique()
     return Duels(tuple(rankers), n_pages, clicked, tuple(found), tuple(notes), level)
+
+
+@dataclass(frozen=True)
+class _Lists:
+    """Columns that say where each ranker had a result, and how long its list was; none where they are not read."""
+
+    places: list[str]
+    lengths: list[str]
+
+    @property
+    def rankers(self) -> list[str]:
+        return [name.removeprefix(RANK_OF) for name in self.places]
+
+
+def _lists_in(log: ClickLog, columns: list[str], team: str, method: str) -> _Lists:
+    """What a method reads.
+
+    Raises:
+        DataError: where it is not there.
+    """
+    if method == "team-draft":
+        if team not in columns:
+            raise DataError(
+                f"{log.log}: no column {team!r} (it must name the ranker of each result; --team COLUMN names another); choose from: {', '.join(columns)}"
+            )
+        return _Lists([], [])
+    places = [name for name in columns if name.startswith(RANK_OF)]
+    if len(places) < 2:
+        raise DataError(
+            f"{log.log}: {method} needs where each ranker had a result: columns {RANK_OF}A and {RANK_OF}B, of at least two rankers"
+        )
+    lengths = [LENGTH_OF + name.removeprefix(RANK_OF) for name in places]
+    lacking = [name for name in lengths if name not in columns]
+    if method != "probabilistic" or len(lacking) == len(lengths):
+        return _Lists(places, [])
+    if lacking:
+        raise DataError(f"{log.log}: no column {lacking[0]!r} (documents in the list), which the other rankers have")
+    return _Lists(places, lengths)
+
+
+def _results(log: ClickLog, team: str, method: str) -> tuple[_Lists, pl.DataFrame]:
+    """What a method reads, and a row a result of a page: ``session``, ``query``, ``document``, ``page``, ``clicked``, ``rank``, ``rows``,
+    ``team``, and what was read of lists."""
+    frame, page = open_log(log, ranks=True, unplaced=True)
+    kinds = frame.collect_schema()
+    lists = _lists_in(log, [name for name in kinds.names() if name not in ("_order", "_rank")], team, method)
+    with reading(log.log):
+        frame = _with_places(log, frame, lists.places, "must be the rank of the result in the ranker's list, 1 to 999999, or empty")
+        frame = _with_places(
+            log, frame, lists.lengths, "must be the number of documents in the ranker's list, 1 to 999999", empty=False
+        )
+        results = (
+            frame.sort("_rank", nulls_last=True)
+            .group_by([*page, log.document])
+            .agg(
+                clicked=pl.col("_order").max() > 0,
+                rank=pl.col("_rank").first(),
+                rows=pl.len(),
+                team=id_in(team, kinds[team]).first() if method == "team-draft" else pl.lit(None, pl.String).first(),
+                **{f"list:{name}": pl.col(name).first() for name in (*lists.places, *lists.lengths)},
+            )
+            .collect(engine="streaming")
+        )
+    as_text = {column: pl.col(column).cast(pl.String).fill_null("") for column in {*page, log.session, log.query}}
+    return lists, results.select(
+        as_text[log.session].alias("session"),
+        as_text[log.query].alias("query"),
+        pl.col(log.document).alias("document"),
+        pl.concat_str([as_text[column] for column in page], separator="\0").alias("page"),
+        pl.col("clicked", "rank", "rows", "team"),
+        *(pl.col(f"list:{name}").alias(name) for name in (*lists.places, *lists.lengths)),
+    )
+
+
+def _sessions(results: pl.DataFrame, lists: _Lists, rankers: list[str]) -> Sessions:
+    teams = {name: k for k, name in enumerate(rankers)}
+    places = results.select(pl.col(lists.places).fill_null(0))
+    return Sessions(
+        (results["page"].rank("dense").cast(pl.Int64) - 1).to_numpy(),
+        results["clicked"].to_numpy(),
+        results["team"].replace_strict(teams, default=-1, return_dtype=pl.Int64).to_numpy(),
+        np.ascontiguousarray(places.to_numpy(), np.int64).reshape(results.height, len(lists.places)),
+        len(rankers),
+        results.select(lists.lengths).to_numpy() if lists.lengths else None,
+    )
 
 
 def _with_places(log: ClickLog, frame: pl.LazyFrame, columns: list[str], rule: str, empty: bool = True) -> pl.LazyFrame:
