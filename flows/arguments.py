@@ -72,18 +72,18 @@ def _model(sub: argparse.ArgumentParser, files: str = "LightGBM's, XGBoost's, or
 
 def _over(sub: argparse.ArgumentParser) -> None:
     _model(sub)
-    sub.add_argument("--data", required=True, nargs="+", metavar="FILE")
+    sub.add_argument("--data", required=True, nargs="+", metavar="FILE", help="data files with labels: Parquet, CSV or LETOR text")
     _settable(sub, "a key of the configuration, such as label=grade (data.label=grade is the same)")
     _json_line(sub)
 
 
 def _measured_by(sub: argparse.ArgumentParser, *measures: str) -> None:
-    sub.add_argument("--measure", action="append", default=[], metavar="MEASURE", help=f"default: {', '.join(measures)}")
+    sub.add_argument("--measure", action="append", default=[], metavar="MEASURE", help=f"measure (default: {', '.join(measures)})")
 
 
 def _training(commands: Any) -> None:
     run = _command(commands, "run", training.run_configuration, "run a configuration, or continue it where it was")
-    run.add_argument("config", metavar="CONF.yaml")
+    run.add_argument("config", metavar="CONF.yaml", help="configuration (docs/configuration.md) or study")
     _settable(run, "override a key, such as sweep.learning_rate=[x0.5,x1,x2]")
     run.add_argument("--data", metavar="CONF.yaml", help="configuration whose data and conventions are used instead")
     run.add_argument("--fresh", action="store_true", help="train every cell again")
@@ -146,7 +146,7 @@ def _judged(commands: Any) -> None:
         "files", nargs="+", metavar="FILE", help="TREC qrels, the workbench's JSON, Quepid's CSV or hello-ltr's text"
     )
     judgments.add_argument("--to", required=True, metavar="FORM", help="trec, quepid, workbench (OpenSearch's) or hello-ltr")
-    judgments.add_argument("-o", "--output", required=True, metavar="FILE")
+    judgments.add_argument("-o", "--output", required=True, metavar="FILE", help="file to write the judgments to")
 
     correct = _command(
         commands,
@@ -163,7 +163,9 @@ def _judged(commands: Any) -> None:
     correct.add_argument("--json", action="store_true", help="print the numbers as JSON")
 
     check = _command(commands, "check", judged.check_files, "check data files before training on them")
-    check.add_argument("files", nargs="*", metavar="FILE")
+    check.add_argument(
+        "files", nargs="*", metavar="FILE", help="data files: Parquet, CSV or LETOR text; judgments or what search engines logged"
+    )
     check.add_argument("--store", action="store_true", help="check every byte of what is kept in .lambdaflow/ for damage")
     _settable(check, "a key of the configuration, such as label=grade (data.label=grade is the same)")
     check.add_argument("--json", action="store_true", help="print the findings as JSON")
@@ -299,9 +301,13 @@ def _models(commands: Any) -> None:
     optimality = _command(commands, "optimality", models.optimality, "test whether a model is at a local optimum of a measure")
     _over(optimality)
     _measured_by(optimality, "ndcg_10")
-    optimality.add_argument("--epsilon", type=float, default=0.01)
-    optimality.add_argument("--delta", type=float, default=0.01)
-    optimality.add_argument("--seed", type=_natural, default=1)
+    optimality.add_argument(
+        "--epsilon", type=float, default=0.01, metavar="SHARE", help="share of rising directions to rule out (default: 0.01)"
+    )
+    optimality.add_argument(
+        "--delta", type=float, default=0.01, metavar="P", help="probability of missing such a share (default: 0.01: 459 directions)"
+    )
+    optimality.add_argument("--seed", type=_natural, default=1, help="random seed for the directions (default: 1)")
     optimality.add_argument(
         "--escape", type=_natural, default=0, metavar="EPOCHS", help="number of epochs to train a net on for (default: 0)"
     )
@@ -335,7 +341,7 @@ def _models(commands: Any) -> None:
         help="target engine and version: opensearch-2.19 or elasticsearch-8.15 (your version), vespa or solr; the export is refused if it would score differently there",
     )
     export.add_argument("--extractors", metavar="FILE.json", help="file with the query that computes each feature (elastic)")
-    export.add_argument("-o", "--output", required=True, metavar="FILE")
+    export.add_argument("-o", "--output", required=True, metavar="FILE", help="file to write the model to")
     export.add_argument(
         "--data", nargs="+", metavar="FILE", help="data files to score both with the model and with the written file, and compare"
     )
@@ -350,8 +356,16 @@ def _models(commands: Any) -> None:
     compare = _command(
         commands, "compare", models.compare, "compare finished runs by paired tests on their stored per-query values"
     )
-    compare.add_argument("runs", nargs="+", type=_not_empty, metavar="RUN[:RANKER]")
-    compare.add_argument("--measure", action="append", default=[], metavar="MEASURE", help="default: all that the runs share")
+    compare.add_argument(
+        "runs",
+        nargs="+",
+        type=_not_empty,
+        metavar="RUN[:RANKER]",
+        help="two or more finished runs, by id; of each the best ranker unless one is named",
+    )
+    compare.add_argument(
+        "--measure", action="append", default=[], metavar="MEASURE", help="measure (default: all that the runs share)"
+    )
     compare.add_argument("--margin", type=float, metavar="M", help="also test that no run loses more than M against another")
     compare.add_argument(
         "--tier",
@@ -374,7 +388,7 @@ def _models(commands: Any) -> None:
 
 def _pages(commands: Any) -> None:
     serve = _command(commands, "serve", pages.serve, "run a configuration on a schedule")
-    serve.add_argument("config", metavar="CONF.yaml")
+    serve.add_argument("config", metavar="CONF.yaml", help="configuration to run")
     serve.add_argument(
         "--cron", required=True, metavar="'MIN HOUR DAY MONTH WEEKDAY'", help="schedule: '0 3 * * *' is every night at 3"
     )
@@ -397,5 +411,5 @@ def _pages(commands: Any) -> None:
     _command(commands, "warm", training.warm_up, "compile the core, once per machine (otherwise the first run does)")
 
     ui = _command(commands, "ui", pages.ui, "open MLflow's and Prefect's pages on this machine")
-    ui.add_argument("--mlflow-port", type=_port, default=5000)
-    ui.add_argument("--prefect-port", type=_port, default=4200)
+    ui.add_argument("--mlflow-port", type=_port, default=5000, help="port of MLflow's pages (default: 5000)")
+    ui.add_argument("--prefect-port", type=_port, default=4200, help="port of Prefect's pages (default: 4200)")

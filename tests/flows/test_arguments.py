@@ -1,5 +1,6 @@
 """What the command line takes, and what it refuses at once."""
 
+import argparse
 import subprocess
 import sys
 import time
@@ -7,6 +8,7 @@ from importlib.metadata import version
 
 import pytest
 
+from flows.arguments import parser
 from flows.cli import main
 
 
@@ -23,6 +25,17 @@ def test_help_is_instant_and_wrong_usage_is_2(tmp_path):
     assert lambdaflow("--version", cwd=tmp_path).stdout == f"lambdaflow {version('lambdaflow')}\n"
     assert lambdaflow("fly", cwd=tmp_path).returncode == 2
     assert not list(tmp_path.iterdir())
+
+
+def test_every_argument_says_what_it_is():
+    def silent(of):
+        for action in of._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                yield from (one for inner in action.choices.values() for one in silent(inner))
+            elif not action.help:
+                yield f"{of.prog} {action.metavar or action.dest}"
+
+    assert not list(silent(parser()))
 
 
 @pytest.mark.parametrize(
