@@ -117,7 +117,8 @@ def _lists_in(log: ClickLog, columns: list[str], team: str, method: str) -> _Lis
                 f"{log.log}: no column {team!r} (it must name the ranker of each result; --team COLUMN names another); choose from: {', '.join(columns)}"
             )
         return _Lists([], [])
-    places = [name for name in columns if name.startswith(RANK_OF)]
+    own = {log.session, log.interaction, log.query, log.document, log.click, log.rank, log.text}
+    places = [name for name in columns if name.startswith(RANK_OF) and name not in own]
     if len(places) < 2:
         raise DataError(
             f"{log.log}: {method} needs where each ranker had a result: columns {RANK_OF}A and {RANK_OF}B, of at least two rankers"

@@ -83,6 +83,17 @@ def test_ranks_with_gaps_are_read_as_numbers_with_decimals_are(of):
     assert of(frame(decimals), "balanced") == of(frame(rows), "balanced")
 
 
+@pytest.mark.parametrize("method", ["balanced", "probabilistic"])
+def test_the_rank_on_the_page_is_no_rankers_whatever_its_column_is_named(of, method):
+    assert of(frame().rename({"rank": "rank_shown"}), method, rank="rank_shown") == of(frame(), method)
+    assert of(frame().rename({"click": "rank_of_click"}), method, click="rank_of_click") == of(frame(), method)
+
+
+def test_teams_need_no_ranks_of_rankers(of):
+    """A column of this name may hold anything else."""
+    assert of(frame().with_columns(rank_old=pl.lit("bm25"))) == of(frame())
+
+
 def test_columns_that_are_not_of_the_file_are_not_named(of):
     with pytest.raises(DataError, match=r"choose from: session, document, rank, click, team, rank_old, rank_new, query$"):
         of(frame(), team="whose")
