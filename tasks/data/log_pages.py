@@ -115,15 +115,18 @@ def plausible(results: pl.DataFrame, notes: list[str]) -> pl.DataFrame:
 
 def _shown(results: pl.DataFrame, notes: list[str]) -> pl.DataFrame:
     """Results that were shown, each once a page, at ranks that a page has."""
-    repeated = int(results["rows"].sum()) - results.height
+    n_rows = int(results["rows"].sum())
+    results = results.filter(pl.col("document").is_not_null() & (pl.col("query") != ""))
+    n_named = int(results["rows"].sum())
+    repeated = n_named - results.height
     if repeated:
         notes.append(
             f"{number_of(repeated, 'row')} that repeat a document on the same page: it counts as shown once, at its first rank, and as clicked if any of its rows is"
         )
-    nameless = pl.col("document").is_null() | (pl.col("query") == "")
+    if n_rows > n_named:
+        notes.append(f"{number_of(n_rows - n_named, 'result')} without query or document left out")
     placeless = pl.col("rank").is_null()
     for rule, text in (
-        (nameless, "without query or document"),
         (placeless & pl.col("clicked"), "clicked and not shown (no rank)"),
         (placeless & ~pl.col("clicked"), "without a rank"),
         (pl.col("rank") > DEEPEST, f"below rank {DEEPEST}"),

@@ -107,6 +107,12 @@ def test_what_is_no_page_is_left_out_and_counted(of):
     assert found.pages.n_pages == 4
 
 
+def test_rows_of_a_page_without_a_document_repeat_none(of):
+    empty = [{**row, "document": None} for row in page("s1", "Shoes", "def")]
+    nobody = [{**row, "query": None, "document": "a"} for row in page("s2", "Shoes", "gh")]
+    assert of([*GOOD, *empty, *nobody]).notes == ("5 results without query or document left out",)
+
+
 def test_programs_are_left_out_by_a_rule(of):
     bot = [row for k in range(60) for row in page("bot", f"q{k}", "abcdef", "abcdef")]
     found = of([*GOOD, *page("s8", "q1", "ab", "a"), *bot])
