@@ -188,7 +188,7 @@ def estimate(
 
     Raises:
         NoSupportError: where too few of the new ranker's places were ever shown, or the log hardly tells how often ranks are looked at.
-        ValueError: for an unknown estimator, and models or parts that it needs and that are not there.
+        ValueError: for an unknown estimator, models or parts that it needs and that are not there, and pages that are deeper than a PBM knows.
     """
     rules = rules or Rules()
     if estimator not in ESTIMATORS:
@@ -202,7 +202,7 @@ def estimate(
         table = _position_based(pages, rank, rules, seen.looks())
         apart = _without_each(pages, seen, rank, rules, part)
     elif estimator == "position-based":
-        table = _position_based(pages, rank, rules, _known_looks(models[0]))
+        table = _position_based(pages, rank, rules, _known_looks(models[0], pages.n_ranks))
     else:
         table = _agreeing(pages, rank, rules, estimator != "item-position")
         foretold = None if part is None or not models else _foretold(pages, rank, rules, models, part.astype(np.bool_))
@@ -211,9 +211,11 @@ def estimate(
     return _summed_up(estimator, of_page, logged, table, rules, session, apart)
 
 
-def _known_looks(model: ClickModel) -> Floats:
+def _known_looks(model: ClickModel, n_ranks: int) -> Floats:
     if not isinstance(model, Looks) or model.name != "pbm":
         raise ValueError(f"position-based: it needs a PBM, not {model.name}")
+    if n_ranks > model.n_ranks:
+        raise ValueError(f"rank: {n_ranks}; the model covers ranks 1 to {model.n_ranks}")
     return model.gamma[:, 0]
 
 

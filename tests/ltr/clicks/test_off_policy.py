@@ -76,6 +76,12 @@ def test_one_session_has_no_interval():
         estimate(BY_HAND, np.array([1, 2, 0]), "item-position", Rules(top=2, sessions=1), session=np.zeros(4, np.int64))
 
 
+def test_looks_of_other_pages_have_to_go_as_deep_as_these():
+    deep = Pages(np.array([0, 3, 6]), np.array([0, 1, 2, 2, 1, 0]), np.array([1, 2, 3] * 2), np.ones(6, bool), np.zeros(3, int))
+    with pytest.raises(ValueError, match="rank: 3; the model covers ranks 1 to 2"):
+        estimate(deep, np.array([1, 2, 0]), "position-based", Rules(top=2), [fit(BY_HAND, "pbm")])
+
+
 def test_sessions_of_one_part_have_no_interval():
     with pytest.raises(NoSupportError, match="position-based: without some of its sessions, examination probabilities cannot be"):
         estimate(BY_HAND, np.array([1, 2, 0]), "position-based", Rules(top=2, sessions=1), part=np.full(4, 7))
