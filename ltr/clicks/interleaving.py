@@ -56,7 +56,7 @@ def interleave(rankings: Sequence[ArrayLike], shown: int, method: str, rng: np.r
 
     Raises:
         ValueError: for another method, one ranking alone, three for ``balanced``, a document that a ranking has twice, documents that are neither
-            whole numbers nor text, and rankings of which one has numbers and another has text.
+            whole numbers of 64 bits with a sign nor text, and rankings of which one has numbers and another has text.
     """
     _check(method, len(rankings))
     given = [_documents(k, ranking) for k, ranking in enumerate(rankings)]
@@ -101,6 +101,8 @@ def _documents(k: int, ranking: ArrayLike) -> Array:
         found = found.astype(np.str_)
     if found.ndim != 1 or (len(found) and found.dtype.kind not in "iuU"):
         raise ValueError(f"ranking {k}: documents must be whole numbers or text, not {found.dtype} {found.shape}")
+    if found.dtype.kind == "u" and len(found) and found.max() > np.iinfo(np.int64).max:
+        raise ValueError(f"ranking {k}: document {found.max()} is beyond int64; give such ids as text")
     return found if found.dtype.kind == "U" else found.astype(np.int64)
 
 
@@ -325,10 +327,11 @@ def sessions_needed(preference: float, ties: float = 0.5, power: float = 0.8, le
     for name, value in (("ties", ties), ("power", power), ("level", level)):
         if not 0 <= value < 1 or (name != "ties" and value == 0):
             raise ValueError(f"{name}: {value}; must be between 0 and 1")
-    if not 0 < preference <= 1 - ties:
+    if not 0 < preference <= (1 - ties) * (1 + _ROUNDING):  # 1 - 0.9 is a rounding less than 0.1
         raise ValueError(
             f"preference: {preference}; must be above 0 and at most {1 - ties:g}, the share of sessions that are not ties"
         )
+    preference = min(preference, 1 - ties)
     if rankers < 2:
         raise ValueError(f"rankers: {rankers}; must be two or more")
     tail = (1 - level) / (rankers * (rankers - 1))

@@ -217,6 +217,22 @@ def test_plans_out_of_range(wrong, said):
         sessions_needed(**wrong)
 
 
+@pytest.mark.parametrize("ties", [0.8, 0.9, 0.95])
+def test_the_largest_preference_that_ties_leave_can_be_planned(ties):
+    """1 − 0.9 is a rounding less than 0.1."""
+    assert sessions_needed(round(1 - ties, 12), ties) == sessions_needed(1 - ties, ties)
+    with pytest.raises(ValueError, match="must be above 0 and at most"):
+        sessions_needed(1 - ties + 1e-9, ties)
+
+
+def test_ids_beyond_64_bits_with_a_sign_come_as_no_other_ids():
+    large = np.array([3, 2**63 + 5], np.uint64)
+    with pytest.raises(ValueError, match="ranking 0: document 9223372036854775813 is beyond int64; give such ids as text"):
+        interleave([large, large[::-1]], 2, "team-draft", RNG(0))
+    assert interleave([large[:1]] * 2, 2, "team-draft", RNG(0)).document.tolist() == [3]
+    assert interleave([large.astype(str)] * 2, 2, "team-draft", RNG(0)).document.tolist() == ["3", "9223372036854775813"]
+
+
 def test_methods_and_rankings_that_there_are_not():
     with pytest.raises(ValueError, match="'random' is unknown; choose from: team-draft, balanced, probabilistic"):
         interleave([np.arange(2)] * 2, 2, "random", RNG(0))
