@@ -11,7 +11,7 @@ other models, not neighbours. The papers' absolute steps are there by ``relative
 brought to ‖w‖ = 1, which changes no ranking, so that its verdict depends on rankings alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
@@ -40,7 +40,7 @@ _BLOCK = 8
 """Queries whose values are added up by one thread at a time."""
 
 _AT_ONCE = 4_000_000
-"""Moved scores, about, that are held in memory: 32 MB."""
+"""Moved scores, and numbers of directions along one weight each, about, that are held in memory: 32 MB."""
 
 _ROUNDING = 1e-9
 """By how much a step of ‖w‖ may come out longer."""
@@ -156,9 +156,9 @@ def certify(
     start = surface.weights
     norm = length(start)
     ladder = tuple(step * norm if relative else step for step in steps)
-    axes = np.eye(len(start))
-    directions = np.vstack((axes, -axes)) if one_at_a_time else random_directions(n_directions(epsilon, delta), len(start), seed)
-    base, curves = values_along(surface, directions, queries, measure, conventions, ladder)
+    lots = _axes(len(start)) if one_at_a_time else iter((random_directions(n_directions(epsilon, delta), len(start), seed),))
+    found = [values_along(surface, lot, queries, measure, conventions, ladder) for lot in lots]
+    base, curves = found[0][0], np.vstack([values for _, values in found])
     near = np.array([0 < step <= norm * (1 + _ROUNDING) for step in ladder])
     rises, ties = curves[:, near] > base + EQUAL, np.abs(curves[:, near] - base) <= EQUAL
     rising = int(rises.any(axis=1).sum())
@@ -179,7 +179,7 @@ def certify(
         rising=rising,
         rising_or_tied=int((rises | ties).any(axis=1).sum()),
         tie_share=tie_share,
-        upper_bound=upper_bound(rising, len(directions), delta),
+        upper_bound=upper_bound(rising, len(curves), delta),
         epsilon=epsilon,
         delta=delta,
         why=why,
@@ -213,6 +213,17 @@ def random_directions(n: int, n_weights: int, seed: int | Sequence[int]) -> Floa
     directions = np.random.default_rng(seed).normal(size=(n, n_weights))
     lengths: Floats = np.sqrt((directions**2).sum(axis=1, keepdims=True))
     return directions / lengths
+
+
+def _axes(n_weights: int) -> Iterator[Floats]:
+    """Each weight alone, all up and then all down, ``float64 [some of them, weights]`` at a time: trees have ten thousands of leaves, and all
+    ways to move one at once would take the square of that."""
+    at_once = max(_AT_ONCE // max(n_weights, 1), 1)
+    for first in range(0, 2 * n_weights, at_once):
+        number = np.arange(first, min(first + at_once, 2 * n_weights))
+        lot = np.zeros((len(number), n_weights))
+        lot[np.arange(len(number)), number % n_weights] = np.where(number < n_weights, 1.0, -1.0)
+        yield lot
 
 
 def values_along(

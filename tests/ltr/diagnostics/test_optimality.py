@@ -212,6 +212,33 @@ def test_one_weight_at_a_time_moves_each_up_and_down():
     assert found.curves[4 + 2, 0] == pytest.approx(want, abs=1e-9)
 
 
+def test_many_weights_are_moved_one_at_a_time_in_little_memory():
+    """Trees have ten thousands of leaves; all ways to move one of them at once take the square of that."""
+    rng, n_weights, asked = np.random.default_rng(2), 1500, []
+    queries = make_queries(4, seed=3)
+    leaf = rng.integers(0, n_weights, (queries.n_documents, 5))
+
+    def slopes(first, last, points):
+        asked.append(points.size)
+        return np.stack([points[:, own].sum(axis=1) for own in leaf[first:last]], axis=1)
+
+    weights = rng.normal(size=n_weights)
+    found = certify(
+        Surface(weights, queries.n_documents, slopes=slopes), queries, "ndcg", steps=(0.5,), one_at_a_time=True, **QUICK
+    )
+    assert found.curves.shape == (2 * n_weights, 1)
+    assert max(asked) <= 4_000_000 < 2 * n_weights * n_weights
+    moves = np.isin(np.arange(n_weights), leaf)
+    assert (found.curves[~np.tile(moves, 2)] == found.value).all()
+    norm = np.linalg.norm(weights)
+    for k in (leaf[0, 0], n_weights + leaf[-1, 2]):
+        moved = weights / norm
+        moved[k % n_weights] += 0.5 if k < n_weights else -0.5
+        scores = np.array([moved[own].sum() for own in leaf])
+        want = np.nanmean(ltr.evaluate(queries.labels, scores, queries.offsets, ["ndcg"])["ndcg"])
+        assert found.curves[k, 0] == pytest.approx(want, abs=1e-9)
+
+
 def test_documents_with_equal_scores_are_ranked_exactly():
     """Rows that are twice there tie at every step; ties count in expectation."""
     queries = make_queries(30, seed=3)
