@@ -99,12 +99,15 @@ class Corrected(Evidence):
         labels = [_labels(run.config, queries) for queries in tests]
         people, machine = (np.concatenate([pair[k] for pair in labels]) for k in (0, 1))
         known = ~np.isnan(machine)
+        starts = np.cumsum([0, *(queries.n_queries for queries in tests)])
+        query = np.concatenate([queries.of_query + start for queries, start in zip(tests, starts[:-1], strict=True)])
         rows = compared(
             {name: own[known] for name, own in weights.items()},
             people[known],
             machine[known],
             (self.measure, run.config.core_conventions),
             self.level,
+            query[known],
         )
         return AsPeopleWould(self.measure, self.level, tuple(rows))
 

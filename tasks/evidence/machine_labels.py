@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ltr.kernels.kernel import Floats
+from ltr.kernels.kernel import Bools, Floats, Ints
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.dcg import gain_mean_value
 from ltr.metrics.gains import graded, log_discount
@@ -128,13 +128,19 @@ def corrected_runs(
     curve = sums_of(measure, conventions)[1]
     lists = {name: read_trec(paths, RUN) for name, paths in runs.items()}
     weights = {name: _weights(table, run, curve) for name, run in lists.items()}
-    found = compared(weights, few, labels, (measure, conventions), level)
+    query = (table["query"].rank("dense").cast(pl.Int64) - 1).to_numpy()
+    found = compared(weights, few, labels, (measure, conventions), level, query)
     covered = {name: _not_covered(table, run, curve) for name, run in lists.items()}
     return [one if one.against else replace(one, unjudged=covered[one.run][0], absent=covered[one.run][1]) for one in found]
 
 
 def compared(
-    weights: Mapping[str, Floats], people: Floats, machine: Floats, rules: tuple[str, Conventions], level: float
+    weights: Mapping[str, Floats],
+    people: Floats,
+    machine: Floats,
+    rules: tuple[str, Conventions],
+    level: float,
+    query: Ints | None = None,
 ) -> list[CorrectedRun]:
     """Every ranking's measure, and the difference of each from the best of them.
 
@@ -145,6 +151,7 @@ def compared(
         weights: what each document's gain counts in a ranking's measure, ``float64 [documents]``.
         people, machine: labels ``float64 [documents]``; of people NaN where they did not judge.
         rules: the measure and its conventions.
+        query: whose each document is, ``int64 [documents]`` from 0, by which it shows that people judged whole queries.
     """
     gain = sums_of(*rules)[0]
     gains, true = gain(machine), np.where(np.isnan(people), np.nan, gain(np.nan_to_num(people)))
@@ -157,7 +164,37 @@ def compared(
     ]
     every = [*found, *differences]
     odd = next((one for one in every if one.found.chance * len(every) <= BY_CHANCE), None)
-    return [replace(one, no_sample=_unlike_a_sample(odd) if odd else "") for one in every]
+    unlike = _unlike_a_sample(odd) if odd else "" if query is None else by_whole_queries(~np.isnan(people), query)
+    return [replace(one, no_sample=unlike) for one in every]
+
+
+def by_whole_queries(judged: Bools, query: Ints) -> str:
+    """How it shows that people judged some queries and not pairs of all of them, which random samples do not; empty where it does not. Queries
+    differ in how far a machine is off, so that pairs of few queries tell much less than as many of all: of 100 queries of which people judged ten
+    whole, intervals of 95 % held in 47 of 100 draws.
+
+    How many queries a random sample has pairs of is a sum of indicators that are negatively associated (Joag-Dev & Proschan 1983), so that
+    Chernoff's bound for independent ones holds.
+
+    Args:
+        judged: by people, ``bool [documents]``; `query`: whose each is, ``int64 [documents]`` from 0.
+    """
+    from scipy.special import gammaln
+
+    sizes, population, n = np.bincount(query), len(query), int(judged.sum())
+    rest = np.maximum(population - sizes, n)  # where fewer are left than were judged, a sample has one of this query for certain
+    none = np.where(
+        population - sizes < n,
+        0.0,
+        np.exp(gammaln(rest + 1) - gammaln(rest - n + 1) - gammaln(population + 1) + gammaln(population - n + 1)),
+    )
+    none[sizes == 0] = 1.0
+    there, expected = len(np.unique(query[judged])), float((1 - none).sum())
+    steps = np.geomspace(1e-3, 50, 200)[:, None]
+    least = float((steps[:, 0] * there + np.log(none + (1 - none) * np.exp(-steps)).sum(axis=1)).min())
+    if there >= expected or least > np.log(BY_CHANCE):
+        return ""
+    return f"people judged pairs of {number_of(there, 'query')}, where a random sample of {n:,} of {population:,} pairs has pairs of about {expected:.3g}"
 
 
 def _unlike_a_sample(one: CorrectedRun) -> str:

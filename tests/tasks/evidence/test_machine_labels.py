@@ -8,7 +8,7 @@ import pytest
 
 import ltr
 from flows.cli import main
-from tasks.evidence.machine_labels import _weights, compared, corrected_runs
+from tasks.evidence.machine_labels import _weights, by_whole_queries, compared, corrected_runs
 from tasks.records import DataError
 
 RULES = ltr.Conventions(gain="linear", threshold=2, ties="docid", empty="zero")
@@ -171,6 +171,43 @@ def test_more_judged_where_two_runs_differ_is_no_random_sample_either():
         assert "people judged 80 of the 400 pairs that matter to " in one.text()
         assert "it is not a random sample" in one.text()
         assert not one.settled
+
+
+def test_people_who_judged_whole_queries_are_no_random_sample(folder):
+    """Pairs of eleven queries of thirty, or half of the pairs of twenty; ranks tell nothing of it."""
+    lines = (folder / "all").read_text().splitlines()
+    some = np.random.default_rng(1).permutation(30).tolist()
+    designs = {
+        "11 queries": [line for line in lines if int(line.split()[0][1:]) in some[:11]],
+        "20 queries": [line for line in lines if int(line.split()[0][1:]) in some[:20] and int(line.split()[2][1:]) % 2],
+    }
+    runs = {name: [folder / f"{name}.run"] for name in ("good", "poor")}
+    for number, own in designs.items():
+        (folder / "people").write_text("\n".join(own))
+        for one in corrected_runs(runs, [folder / "people"], [folder / "machine"], "dcg@10", RULES):
+            assert (
+                f"people judged pairs of {number}, where a random sample of {len(own)} of 1,200 pairs has pairs of about 30"
+                in one.text()
+            )
+            assert "it is not a random sample, and the interval does not hold" in one.text()
+            assert not one.settled
+
+
+def test_a_random_sample_of_pairs_is_not_taken_for_whole_queries():
+    """Of queries of any size, of few pairs and of many."""
+    rng = np.random.default_rng(2)
+    for _ in range(300):
+        query = np.repeat(np.arange(40), rng.integers(1, 2 + 60 * rng.integers(0, 2, 40)))
+        judged = np.zeros(len(query), bool)
+        judged[rng.permutation(len(query))[: rng.integers(1, len(query) + 1)]] = True
+        assert by_whole_queries(judged, query) == ""
+    assert by_whole_queries(np.arange(500) < 50, np.repeat(np.arange(50), 10)).startswith(
+        "people judged pairs of 5 queries, where a random"
+    )
+    assert (
+        by_whole_queries(np.arange(100) < 50, np.repeat([0, 1], 50))
+        == "people judged pairs of 1 query, where a random sample of 50 of 100 pairs has pairs of about 2"
+    )
 
 
 def test_a_query_that_a_run_has_nothing_for_counts_with_nothing():
