@@ -24,7 +24,8 @@ from tasks.store.values import pooled, read_values
 
 TEMPLATE = """<h2>Against the best single ranking</h2>
 <p>{{ found.baseline }} is the best single ranking on {{ found.title }}, as seen on these test queries. Intervals are at
-{{ '%.6g' | format(100 * found.level) }} %, by Student's t over {{ found.rows[0].n }} queries; p is of the paired t test, Holm-corrected over the fused or learned rankers.</p>
+{{ '%.6g' | format(100 * found.level) }} %, by Student's t over {{ found.rows[0].n }} queries; p is of the paired t test, Holm-corrected over the fused or learned rankers.
+{{ found.favoured ~ '.' if found.favoured }}</p>
 <table><tr><th>ranker</th><th>{{ found.title }}</th><th>interval</th><th>difference</th><th>interval</th><th>p</th><th>Holm p</th></tr>
 {% for row in found.rows %}<tr><td>{{ row.ranker }}</td><td>{{ '%.4f' | format(row.mean) }}</td>
 <td>{{ '%.4f … %.4f' | format(*row.interval) }}</td>
@@ -63,6 +64,7 @@ class AgainstSingle(Found):
         measure: key.
         baseline: the best single ranking's name.
         rows: the best first.
+        singles: how many single rankings there are.
     """
 
     place: ClassVar[int] = 5
@@ -70,6 +72,18 @@ class AgainstSingle(Found):
     baseline: str
     level: float
     rows: tuple[Against, ...]
+    singles: int = 1
+
+    @property
+    def favoured(self) -> str:
+        """What is to be said where the best was found among several on the queries that it is the baseline on: of ten equal ones, one of the others
+        lies outside of the interval in two of three cases."""
+        if self.singles < 2:
+            return ""
+        return (
+            f"{self.baseline} is the best of {self.singles} single rankings on these same queries, which favours it: a ranker that is shown to be "
+            "better is better, but one below it may be its equal though p is small and the interval leaves out 0"
+        )
 
     @property
     def title(self) -> str:
@@ -82,7 +96,8 @@ class AgainstSingle(Found):
     def sentences(self) -> list[str]:
         width = max(len(row.ranker) for row in self.rows)
         head = f"{self.title} on {number_of(self.rows[0].n, 'test query')}, with {percent(self.level)} intervals, against the best single ranking, {self.baseline}:"
-        return [head, *(f"  {row.ranker:{width}}  {_told(row)}" for row in self.rows)]
+        told = [f"  {row.ranker:{width}}  {_told(row)}" for row in self.rows]
+        return [head, *told, *([f"{self.favoured}."] if self.favoured else [])]
 
     def numbers(self) -> Mapping[str, Any]:
         return {"best_single": {"ranker": self.baseline, "rows": [asdict(row) for row in self.rows]}}
@@ -160,7 +175,7 @@ def against_single(values: Mapping[str, Floats], single: list[str], measure: str
         )
         p = test.p_value
         rows.append(Against(name, means[name], interval, len(defined), test.difference, between, p, corrected.get(name)))
-    return AgainstSingle(measure, best, level, tuple(sorted(rows, key=lambda row: -row.mean)))
+    return AgainstSingle(measure, best, level, tuple(sorted(rows, key=lambda row: -row.mean)), len(single))
 
 
 def _interval(mean: float, se: float, n: int, level: float) -> tuple[float, float]:

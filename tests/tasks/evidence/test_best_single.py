@@ -34,6 +34,19 @@ def test_the_best_single_one_is_the_baseline_and_the_others_are_tested_against_i
     assert "None" not in found.section()
 
 
+def test_the_best_of_several_is_said_to_be_favoured():
+    """Of ten equal rankings one of the others is far behind the best in most samples."""
+    base, rng = RNG.random(100), np.random.default_rng(3)
+    values = {f"s{k}": base + 0.1 * rng.normal(size=100) for k in range(10)}
+    found = against_single(values, list(values), "ndcg_10", 0.95)
+    assert min(row.p for row in found.rows if row.p is not None) < 0.05
+    said = f"{found.baseline} is the best of 10 single rankings on these same queries, which favours it"
+    assert found.sentences()[-1].startswith(said)
+    assert said in found.section()
+    alone = against_single({name: VALUES[name] for name in ("dense", "rrf")}, ["dense"], "ndcg_10", 0.95)
+    assert not any("favours" in line for line in (*alone.sentences(), alone.section()))
+
+
 def test_undefined_queries_are_left_out():
     values = {"bm25": np.array([0.1, np.nan, 0.3, 0.4]), "rrf": np.array([0.2, 0.5, np.nan, 0.4])}
     row = next(row for row in against_single(values, ["bm25"], "map", 0.95).rows if row.ranker == "rrf")
