@@ -195,6 +195,8 @@ def _marked(cell: StudyCell | None) -> str:
     return " ".join(part for part in (mean, cell.spread, cell.mark) if part)
 
 
+_FAVOURED = "; the best of several is favoured, as it is the best on these queries: a ranker with − may be its equal"
+
 _STYLE = """body { font: 15px/1.5 system-ui, sans-serif; max-width: 900px; margin: 2rem auto; padding: 0 1rem; color: #1b2430 }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin-bottom: 1.6rem }
 th, td { padding: .3rem .7rem; border-bottom: 1px solid #dfe4ea; text-align: right } th:first-child, td:first-child { text-align: left }
@@ -226,7 +228,7 @@ def write_study(table: StudyTable, title: str, path: Path) -> Path:
     against = ", ".join(map(html.escape, table.baselines)) or "none named"
     parts.append(
         f"<p>Shaded: the best three of a column. +: better than the best baseline of the column at 95 %, in brackets at 90 %, −: worse "
-        f"(paired t; baselines: {against}). ±: the standard error over test queries, each with its mean over repetitions. The micro-average weighs data sets by their queries.</p>"
+        f"(paired t; baselines: {against}{_FAVOURED if len(table.baselines) > 1 else ''}). ±: the standard error over test queries, each with its mean over repetitions. The micro-average weighs data sets by their queries.</p>"
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(title)}</title><style>{_STYLE}</style>'
