@@ -37,7 +37,7 @@ def salt_of(seeds: tuple[int, ...]) -> np.uint64:
 
 def chosen(keys: NDArray[np.uint64], share: float, seeds: tuple[int, ...]) -> NDArray[np.bool_]:
     """A random share of the queries, ``bool [queries]``: each is drawn by its own key and the seeds, whatever the others are."""
-    return mix(keys ^ salt_of(seeds)) < np.uint64(share * 2.0**53) << np.uint64(11)
+    return mix(keys ^ salt_of(seeds)) >> np.uint64(11) < np.uint64(share * 2.0**53)
 
 
 def drawn_parts(keys: NDArray[np.uint64], n: int, seeds: tuple[int, ...]) -> NDArray[np.int64]:

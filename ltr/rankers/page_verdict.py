@@ -12,7 +12,7 @@ import numpy as np
 
 from ltr.clicks import scored_looks
 from ltr.clicks.off_policy import reordered
-from ltr.clicks.pages import Pages
+from ltr.clicks.pages import DEEPEST, Pages
 from ltr.data.digests import chosen
 from ltr.data.queries import Queries, canonical
 from ltr.kernels.kernel import Bools, Floats, Ints, Words
@@ -32,7 +32,7 @@ class PageVerdict:
     """What validation pages say of ways to train.
 
     Args:
-        queries: the pages.
+        queries: the pages, whose results down to rank `DEEPEST` are asked, as of a log.
         how: says where positions are.
         term: whose measure's source holds the clicks.
         looks: propensities of ranks 1, 2, …, as far as they are known; deeper ranks are looked at like the last.
@@ -49,7 +49,7 @@ class PageVerdict:
         place = how.shown_at(self.queries, term)
         page = self.queries.of_query
         order = np.lexsort((place, page))
-        self._order = order[place[order] >= 0]
+        self._order = order[(place[order] >= 0) & (place[order] < DEEPEST)]
         place, page = place[self._order], page[self._order]
         clicked = (self.queries.source(Measure.of(term.measure).source) > 0)[self._order]
         digests, document = np.unique(self.queries.row_digests[self._order], return_inverse=True)

@@ -30,6 +30,8 @@ def test_a_query_is_drawn_by_its_key_and_the_seeds_whatever_the_others_are(share
     assert drawn.mean() == pytest.approx(share, abs=0.03)
     assert np.array_equal(chosen(keys[::3], share, (1, 2)), drawn[::3])
     assert not np.array_equal(chosen(keys, share, (1, 3)), drawn)
+    assert chosen(keys, 1.0, (1, 2)).all()
+    assert not chosen(keys, 0.0, (1, 2)).any()
 
 
 def test_parts_are_about_as_large_and_drawn_by_key():

@@ -36,6 +36,15 @@ def test_clicks_in_another_order_by_hand():
     assert sorted(found.clicks(likes)) == pytest.approx([*[0.4] * 10, (first + second) / 2])
 
 
+def test_results_below_the_rank_that_logs_are_read_to_are_left_out():
+    rng = np.random.default_rng(0)
+    rank = np.argsort(rng.random((8, 120)), axis=1).ravel() + 1.0
+    queries = Queries(rng.normal(size=(960, 2)), (rank < 20) * 1.0, np.arange(0, 961, 120), sources={"position": rank})
+    found = judge(queries)
+    assert found._pages.n_ranks == 100
+    assert found.clicks(rng.normal(size=960)).shape == (8,)
+
+
 def test_likelihood_is_that_of_the_other_half():
     queries = pages(n_queries=30, per_query=3)
     found = judge(queries)
