@@ -237,44 +237,62 @@ def _held_against(champion: "registry.Version", rule: Champion, challenger: Trai
 
     data, conventions = challenger.cell.data, read_conventions(challenger.cell.conventions)
     queries, version = open_queries(data.test), f"the champion (version {champion.number})"
-    measures = [ltr.Measure.of(measure) for measure in rule.tiers]
+    to_another = f"to go on, give the alias {registry.CHAMPION} to another version"
+
+    def not_comparable(why: str) -> Challenge:
+        return replace(found, verdict="not comparable", why=f"{version}{why}", promoted=False)
+
     try:
         model, columns = champion.model()
     except DataError as error:
-        why = f"{version} cannot be read: {error}; to go on, give the alias {registry.CHAMPION} to another version"
-        return replace(found, verdict="not comparable", why=why, promoted=False)
+        return not_comparable(f" cannot be read: {error}; {to_another}")
     now, then = challenger.cell.columns.categories, columns.categories
     older = _read_profile(champion)
     found = replace(found, drift=drift(older, recoded(open_queries(data.train), now, then)) if older else ())
-    missing = [name for name in model.names if name not in queries.names]
-    if missing:
-        why = f"{version} reads {missing[0]!r}, which these data do not have{_TO_GO_ON}"
-        return replace(found, verdict="not comparable", why=why, promoted=False)
-    if other := [name for name in model.names if (name in now) != (name in then)]:
-        holds = ("numbers", "categories") if other[0] in now else ("categories", "numbers")
-        why = f"{version} reads {other[0]!r} as {holds[0]}, which holds {holds[1]} here (data.categorical){_TO_GO_ON}"
-        return replace(found, verdict="not comparable", why=why, promoted=False)
+    if lacks := _unreadable(model, queries, now, then):
+        return not_comparable(f" reads {lacks}{_TO_GO_ON}")
     seen = recoded(in_order(queries, model.names), now, then)
     try:
-        values = evaluate(model, seen, [str(m) for m in measures], conventions)
+        values = evaluate(model, seen, [str(m) for m in map(ltr.Measure.of, rule.tiers)], conventions)
     except (ValueError, ArithmeticError) as error:
         told = re.sub(r"^row [\d,]+: ", "", str(error))
-        why = f"{version} cannot score these data: {told}; to go on, give the alias {registry.CHAMPION} to another version"
-        return replace(found, verdict="not comparable", why=why, promoted=False)
-    theirs = table(values, queries, "test").sort("query")
-    ours = read_values(Path(values_path(challenger)), "test")
+        return not_comparable(f" cannot score these data: {told}; {to_another}")
     known = [] if isinstance(model, ltr.Column) else _known_to(champion, queries, seen)
     if known is None:
-        why = (
-            f"{version} may have learned from these test queries: its run in MLflow does not record them, or is deleted; "
+        return not_comparable(
+            " may have learned from these test queries: its run in MLflow does not record them, or is deleted; "
             f"to go on, give the alias {registry.CHAMPION} to a version that a run has registered"
         )
-        return replace(found, verdict="not comparable", why=why, promoted=False)
     if known and len(known) > queries.n_queries - 2:
-        why = f"{version} learned from, or was chosen on, {_all_of(known, queries)}; keep some test queries unseen (data.test)"
-        return replace(found, verdict="not comparable", why=why, promoted=False)
-    ours, theirs = (frame.filter(~pl.col("query").is_in(known)) for frame in (ours, theirs))
-    pairs = [[values_of(frame, m.key) for m in measures] for frame in (ours, theirs)]
+        return not_comparable(
+            f" learned from, or was chosen on, {_all_of(known, queries)}; keep some test queries unseen (data.test)"
+        )
+    theirs = table(values, queries, "test").sort("query")
+    ours = read_values(Path(values_path(challenger)), "test")
+    return _by_tiers(
+        [frame.filter(~pl.col("query").is_in(known)) for frame in (ours, theirs)], rule, found, version, known, queries
+    )
+
+
+def _unreadable(
+    model: ltr.Ranker, queries: Queries, now: Mapping[str, Sequence[object]], then: Mapping[str, Sequence[object]]
+) -> str:
+    """What a champion reads and these data have not, or hold in another form; empty where there is nothing of that. `now` and `then`:
+    categories by feature, here and of the champion."""
+    if missing := [name for name in model.names if name not in queries.names]:
+        return f"{missing[0]!r}, which these data do not have"
+    if other := [name for name in model.names if (name in now) != (name in then)]:
+        holds = ("numbers", "categories") if other[0] in now else ("categories", "numbers")
+        return f"{other[0]!r} as {holds[0]}, which holds {holds[1]} here (data.categorical)"
+    return ""
+
+
+def _by_tiers(
+    frames: Sequence[pl.DataFrame], rule: Champion, found: Challenge, version: str, known: Sequence[str], queries: Queries
+) -> Challenge:
+    """The verdict of the paired tests on the values of both, the challenger's first."""
+    measures = [ltr.Measure.of(measure) for measure in rule.tiers]
+    pairs = [[values_of(frame, m.key) for m in measures] for frame in frames]
     for measure, a, b in zip(measures, *pairs, strict=True):
         if (both := int((~np.isnan(a - b)).sum())) < 2:
             n = queries.n_queries - len(known)
@@ -313,7 +331,7 @@ def _known_to(champion: "registry.Version", queries: Queries, seen: Queries) -> 
     return [name for name, by in zip(names_of(queries), known, strict=True) if any(by)]
 
 
-def _all_of(known: list[str], queries: Queries) -> str:
+def _all_of(known: Sequence[str], queries: Queries) -> str:
     n = queries.n_queries
     return f"all {number_of(n, 'test query')}" if len(known) == n else f"{len(known):,} of {number_of(n, 'test query')}"
 
