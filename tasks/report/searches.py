@@ -254,5 +254,5 @@ def _draw_importance(counted: dict[str, float], ranker: str, axes: Any) -> None:
     paths = list(counted)[::-1]
     axes.barh(range(len(paths)), [counted[path] for path in paths], color=colour(0), height=0.6)
     axes.set_yticks(range(len(paths)), paths)
-    axes.set(xlabel="share of the importance (PED-ANOVA)")
+    axes.set(xlabel="share of the importance (PED-ANOVA); shares sum to 1, of noise too")
     titled(axes, f"{ranker}: which parameters counted")
