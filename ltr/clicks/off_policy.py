@@ -188,7 +188,8 @@ def estimate(
 
     Raises:
         NoSupportError: where too few of the new ranker's places were ever shown, or the log hardly tells how often ranks are looked at.
-        ValueError: for an unknown estimator, models or parts that it needs and that are not there, and pages that are deeper than a PBM knows.
+        ValueError: for an unknown estimator, models or parts that it needs and that are not there, and documents among its first
+            that were shown deeper than a PBM knows.
     """
     rules = rules or Rules()
     if estimator not in ESTIMATORS:
@@ -202,7 +203,7 @@ def estimate(
         table = _position_based(pages, rank, rules, seen.looks())
         apart = _without_each(pages, seen, rank, rules, part)
     elif estimator == "position-based":
-        table = _position_based(pages, rank, rules, _known_looks(models[0], pages.n_ranks))
+        table = _position_based(pages, rank, rules, _known_looks(models[0]))
     else:
         table = _agreeing(pages, rank, rules, estimator != "item-position")
         foretold = None if part is None or not models else _foretold(pages, rank, rules, models, part.astype(np.bool_))
@@ -211,11 +212,9 @@ def estimate(
     return _summed_up(estimator, of_page, logged, table, rules, session, apart)
 
 
-def _known_looks(model: ClickModel, n_ranks: int) -> Floats:
+def _known_looks(model: ClickModel) -> Floats:
     if not isinstance(model, Looks) or model.name != "pbm":
         raise ValueError(f"position-based: it needs a PBM, not {model.name}")
-    if n_ranks > model.n_ranks:
-        raise ValueError(f"rank: {n_ranks}; the model covers ranks 1 to {model.n_ranks}")
     return model.gamma[:, 0]
 
 
@@ -328,6 +327,8 @@ def _position_based(pages: Pages, rank: Ints, rules: Rules, gamma: Floats) -> _T
     query = pages.query_of_page()
     new = rank[pages.pair]
     hit = (new > 0) & (new <= min(top, len(gamma)))
+    if (deepest := pages.rank[hit].max(initial=0)) > len(gamma):
+        raise ValueError(f"rank: {deepest}; the model covers ranks 1 to {len(gamma)}")
     page, place = pages.of_page()[hit], new[hit] - 1
     click, look = np.zeros((n, top)), np.zeros((n, top))
     click[page, place] = pages.click[hit]

@@ -166,6 +166,10 @@ class Data(Strict):
     def _check(self) -> "Data":
         self._check_files()
         self._check_runs()
+        if self.folds == 2:
+            raise ValueError("folds: 2 leaves nothing to train on (one part validates, one tests); give 1 or at least 3")
+        if min(self.shares) <= 0 or abs(sum(self.shares) - 1) > 1e-9:
+            raise ValueError(f"shares {list(self.shares)} must be positive and sum to 1")
         self._check_labels()
         self._check_columns()
         if self.calibrate:
@@ -192,10 +196,6 @@ class Data(Strict):
         for key, needs in (("valid", ("train",)), ("test", ("train",)), ("folds", cut), ("shares", cut)):
             if getattr(self, key) != type(self).model_fields[key].default and given[0] not in needs:
                 raise ValueError(f"{key} goes with {' or '.join(needs)}, and the data are named by {given[0]}")
-        if self.folds == 2:
-            raise ValueError("folds: 2 leaves nothing to train on (one part validates, one tests); give 1 or at least 3")
-        if min(self.shares) <= 0 or abs(sum(self.shares) - 1) > 1e-9:
-            raise ValueError(f"shares {list(self.shares)} must be positive and sum to 1")
 
     def _check_runs(self) -> None:
         """What other systems said of the documents."""

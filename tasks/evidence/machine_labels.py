@@ -181,7 +181,8 @@ def by_whole_queries(judged: Bools, query: Ints) -> str:
     """
     from scipy.special import gammaln
 
-    sizes, population, n = np.bincount(query), len(query), int(judged.sum())
+    population, n = len(query), int(judged.sum())
+    sizes, queries = np.unique(np.bincount(query), return_counts=True)
     rest = np.maximum(population - sizes, n)  # where fewer are left than were judged, a sample has one of this query for certain
     none = np.where(
         population - sizes < n,
@@ -189,20 +190,24 @@ def by_whole_queries(judged: Bools, query: Ints) -> str:
         np.exp(gammaln(rest + 1) - gammaln(rest - n + 1) - gammaln(population + 1) + gammaln(population - n + 1)),
     )
     none[sizes == 0] = 1.0
-    there, expected = len(np.unique(query[judged])), float((1 - none).sum())
+    there, expected = len(np.unique(query[judged])), float(((1 - none) * queries).sum())
     steps = np.geomspace(1e-3, 50, 200)[:, None]
-    least = float((steps[:, 0] * there + np.log(none + (1 - none) * np.exp(-steps)).sum(axis=1)).min())
+    least = float((steps[:, 0] * there + np.log(none + (1 - none) * np.exp(-steps)) @ queries).min())
     if there >= expected or least > np.log(BY_CHANCE):
         return ""
-    return f"people judged pairs of {number_of(there, 'query')}, where a random sample of {n:,} of {population:,} pairs has pairs of about {expected:.3g}"
+    return f"people judged pairs of {number_of(there, 'query')}, where a random sample of {n:,} of {population:,} pairs has pairs of about {_rounded(expected)}"
 
 
 def _unlike_a_sample(one: CorrectedRun) -> str:
     found, name = one.found, f"{one.run} − {one.against}" if one.against else one.run
     return (
         f"people judged {found.sampled:,} of the {found.documents:,} pairs that matter to {name}, where a random sample of "
-        f"{found.judged:,} of {found.population:,} has about {found.expected:.3g}"
+        f"{found.judged:,} of {found.population:,} has about {_rounded(found.expected)}"
     )
+
+
+def _rounded(count: float) -> str:
+    return f"{count:,.0f}" if count >= 100 else f"{count:.3g}"
 
 
 def sums_of(measure: str, conventions: Conventions) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:

@@ -103,7 +103,7 @@ def _is_held(folder: Path) -> bool:
 def alone(path: Path) -> Iterator[None]:
     """Others that do something with this folder meanwhile wait, or with this file whose name ends with ``.lock``, which is made; where the file
     system has locks."""
-    held = os.open(path, os.O_RDWR | os.O_CREAT if path.suffix == ".lock" else os.O_RDONLY, 0o666)
+    held = os.open(path, os.O_RDWR | os.O_CREAT if path.suffix == ".lock" and not path.is_dir() else os.O_RDONLY, 0o666)
     try:
         with suppress(OSError):  # a file system without locks
             fcntl.flock(held, fcntl.LOCK_EX)

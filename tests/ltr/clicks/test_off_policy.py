@@ -80,6 +80,8 @@ def test_looks_of_other_pages_have_to_go_as_deep_as_these():
     deep = Pages(np.array([0, 3, 6]), np.array([0, 1, 2, 2, 1, 0]), np.array([1, 2, 3] * 2), np.ones(6, bool), np.zeros(3, int))
     with pytest.raises(ValueError, match="rank: 3; the model covers ranks 1 to 2"):
         estimate(deep, np.array([1, 2, 0]), "position-based", Rules(top=2), [fit(BY_HAND, "pbm")])
+    last = Pages(np.array([0, 3, 6]), np.array([0, 1, 2, 1, 0, 2]), deep.rank, deep.click, deep.query)
+    assert estimate(last, np.array([1, 2, 0]), "position-based", Rules(top=2, sessions=1), [fit(BY_HAND, "pbm")]).value > 0
 
 
 def test_sessions_of_one_part_have_no_interval():

@@ -64,6 +64,15 @@ def test_nothing_is_locked_where_there_are_no_locks(tmp_path, monkeypatch):
     def without(*_):
         raise OSError(95, "Operation not supported")
 
+    def forbidden(*_):
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as now, locked(tmp_path):
+        now.setattr(fcntl, "flock", without)  # as where a server of files is gone meanwhile
+    with monkeypatch.context() as now:
+        now.setattr(os, "open", forbidden)  # a folder that may be passed through and not listed
+        with locked(tmp_path):
+            pass
     monkeypatch.setattr(fcntl, "flock", without)
     with locked(tmp_path):
         pass

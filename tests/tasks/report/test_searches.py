@@ -87,6 +87,17 @@ def test_the_parameter_that_decides_counts_most_though_values_are_noisy():
     assert on_top >= 38
 
 
+@pytest.mark.parametrize(("lowest", "told"), [(17, True), (19, False), (27, False)])
+def test_nothing_is_told_where_the_best_third_has_the_lowest_value_too(lowest, told):
+    rng, space = np.random.default_rng(2), {name: Dimension(low=0.0, high=1.0) for name in "ab"}
+    a = np.sort(rng.random(27))
+    values = np.where(np.arange(27) < lowest, 0.0, a)
+    draws = (Trial(k + 1, {"a": a[k], "b": rng.random()}, (Look(33, values[k]),), False, 0.0) for k in range(27))
+    counted = importances([Searched("trees", 0, tuple(draws))], space)
+    assert (next(iter(counted), None) == "a") is told
+    assert bool(counted) is told
+
+
 def test_a_draw_that_was_trained_to_its_end_at_once_is_compared_with_none_by_its_first_look():
     counted = importances([FOLD], CONFIG.rankers["trees"].space)
     at_once = replace(FOLD.trials[0], looks=(Look(300, 0.99),))

@@ -318,13 +318,14 @@ def test_one_after_another_is_alone_and_no_folder_is_made_of_it(workplace):
             time.sleep(0.02)
             inside[0] -= 1
 
-    for path in (workplace, workplace / "one.lock"):
+    (workplace / "folder.lock").mkdir()
+    for path in (workplace, workplace / "one.lock", workplace / "folder.lock"):
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(work, [path] * 4))
     assert most == [1]
     with pytest.raises(FileNotFoundError), state.alone(workplace / "gone"):
         pass
-    assert [path.name for path in workplace.iterdir()] == ["one.lock"]
+    assert sorted(path.name for path in workplace.iterdir()) == ["folder.lock", "one.lock"]
 
 
 def test_a_folder_is_free_though_a_process_that_was_forked_meanwhile_has_it_open(workplace, monkeypatch):
