@@ -1,5 +1,6 @@
 """Shared fixtures: where real data are, small data sets, a clean working directory, one Prefect server a session."""
 
+import fcntl
 import os
 import tempfile
 from pathlib import Path
@@ -83,6 +84,32 @@ def workplace(tmp_path, monkeypatch):
 def undrawn(monkeypatch):
     """Figures are made and not drawn, which takes a quarter of the time of small runs; reports that are drawn have tests of their own."""
     monkeypatch.setattr(FigureCanvasSVG, "print_svg", lambda _, out, **__: out.write("<svg></svg>"))
+
+
+@pytest.fixture
+def twins(monkeypatch):
+    """What is opened is open once more, as in a process that another thread forks meanwhile: the copies."""
+    opening, copies = os.open, []
+
+    def as_in_a_fork(*given):
+        opened = opening(*given)
+        copies.append(os.dup(opened))
+        return opened
+
+    monkeypatch.setattr(os, "open", as_in_a_fork)
+    yield copies
+    for one in copies:
+        os.close(one)
+
+
+def require_free(folder: Path) -> None:
+    """Raises BlockingIOError where a lock of the folder is held."""
+    place = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(place, fcntl.LOCK_UN)
+    finally:
+        os.close(place)
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from ltr.kernels.locks import locked
+from tests.conftest import require_free
 
 
 @pytest.mark.parametrize("name", ["", "one.lock", "folder.lock"])
@@ -42,22 +43,11 @@ def test_a_folder_that_is_not_there_is_told_and_not_made(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_it_is_free_at_the_end_though_a_forked_process_has_it_open(tmp_path, monkeypatch):
-    opening, twins = os.open, []
-
-    def as_in_a_fork(*given):
-        opened = opening(*given)
-        twins.append(os.dup(opened))
-        return opened
-
-    monkeypatch.setattr(os, "open", as_in_a_fork)
+def test_it_is_free_at_the_end_though_a_forked_process_has_it_open(tmp_path, twins):
     with pytest.raises(ZeroDivisionError), locked(tmp_path):
         raise ZeroDivisionError
     assert len(twins) == 1
-    place = opening(tmp_path, os.O_RDONLY)
-    fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    for one in (place, *twins):
-        os.close(one)
+    require_free(tmp_path)
 
 
 def test_nothing_is_locked_where_there_are_no_locks(tmp_path, monkeypatch):

@@ -1,9 +1,7 @@
 """Models on disk: what was saved is what scores, and what was touched is refused."""
 
-import fcntl
 import io
 import json
-import os
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -15,7 +13,7 @@ import pytest
 import ltr
 from ltr.rankers.base import digest_of
 from ltr.rankers.saved import content_digest
-from tests.conftest import make_queries
+from tests.conftest import make_queries, require_free
 from tests.mutations import check_sentence, mutations
 
 FITTED = [
@@ -61,27 +59,14 @@ def test_who_saves_and_loads_in_one_folder_at_the_same_time_finds_a_whole_model(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model.json", "model.npz"]
 
 
-def test_a_folder_is_free_when_it_was_saved_though_a_forked_process_has_it_open(tmp_path, monkeypatch):
+def test_a_folder_is_free_when_it_was_saved_though_a_forked_process_has_it_open(tmp_path, twins):
     """Whoever forks while another thread saves gives the new process the lock too, and all waited for its end."""
-    opening, twins = os.open, []
-
-    def as_in_a_fork(*given):
-        opened = opening(*given)
-        twins.append(os.dup(opened))
-        return opened
-
     model = ltr.LeastSquares().fit(make_queries(20))
-    place = opening(tmp_path, os.O_RDONLY)
-    monkeypatch.setattr(os, "open", as_in_a_fork)
-    try:
-        for n, use in enumerate((lambda: ltr.save(model, tmp_path), lambda: ltr.load(tmp_path)), 1):
-            use()
-            assert len(twins) == n
-            fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            fcntl.flock(place, fcntl.LOCK_UN)
-    finally:
-        for one in (place, *twins):
-            os.close(one)
+    for use in (lambda: ltr.save(model, tmp_path), lambda: ltr.load(tmp_path)):
+        before = len(twins)
+        use()
+        assert len(twins) == before + 1
+        require_free(tmp_path)
 
 
 def test_a_touched_or_foreign_folder_is_refused(tmp_path):

@@ -1,6 +1,5 @@
 """What a process that has ended left half-written goes; what others may still be writing stays."""
 
-import fcntl
 import os
 import platform
 import shutil
@@ -17,6 +16,7 @@ import pytest
 from tasks.records import DataError, Finding, Fold
 from tasks.store import state
 from tasks.store.state import require_output
+from tests.conftest import require_free
 
 
 def test_only_what_a_process_that_has_ended_left_is_cleared(workplace):
@@ -328,22 +328,11 @@ def test_one_after_another_is_alone_and_no_folder_is_made_of_it(workplace):
     assert sorted(path.name for path in workplace.iterdir()) == ["folder.lock", "one.lock"]
 
 
-def test_a_folder_is_free_though_a_process_that_was_forked_meanwhile_has_it_open(workplace, monkeypatch):
-    opening, twins = os.open, []
-
-    def as_in_a_fork(*given):
-        opened = opening(*given)
-        twins.append(os.dup(opened))
-        return opened
-
-    monkeypatch.setattr(os, "open", as_in_a_fork)
+def test_a_folder_is_free_though_a_process_that_was_forked_meanwhile_has_it_open(workplace, twins):
     with state.alone(workplace):
         pass
     assert len(twins) == 1
-    place = opening(workplace, os.O_RDONLY)
-    fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    for one in (place, *twins):
-        os.close(one)
+    require_free(workplace)
 
 
 def test_what_is_noted_for_a_recipe_is_made_once(workplace):
