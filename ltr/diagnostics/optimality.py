@@ -11,7 +11,7 @@ other models, not neighbours. The papers' absolute steps are there by ``relative
 brought to ‖w‖ = 1, which changes no ranking, so that its verdict depends on rankings alone.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
@@ -156,7 +156,9 @@ def certify(
     start = surface.weights
     norm = length(start)
     ladder = tuple(step * norm if relative else step for step in steps)
-    lots = _axes(len(start)) if one_at_a_time else iter((random_directions(n_directions(epsilon, delta), len(start), seed),))
+    lots: Iterable[Floats] = (
+        _axes(len(start)) if one_at_a_time else [random_directions(n_directions(epsilon, delta), len(start), seed)]
+    )
     found = [values_along(surface, lot, queries, measure, conventions, ladder) for lot in lots]
     base, curves = found[0][0], np.vstack([values for _, values in found])
     near = np.array([0 < step <= norm * (1 + _ROUNDING) for step in ladder])

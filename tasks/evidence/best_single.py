@@ -72,7 +72,7 @@ class AgainstSingle(Found):
     baseline: str
     level: float
     rows: tuple[Against, ...]
-    singles: int = 1
+    singles: int
 
     @property
     def favoured(self) -> str:

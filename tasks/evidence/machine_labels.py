@@ -140,7 +140,7 @@ def compared(
     machine: Floats,
     rules: tuple[str, Conventions],
     level: float,
-    query: Ints | None = None,
+    query: Ints,
 ) -> list[CorrectedRun]:
     """Every ranking's measure, and the difference of each from the best of them.
 
@@ -164,7 +164,7 @@ def compared(
     ]
     every = [*found, *differences]
     odd = next((one for one in every if one.found.chance * len(every) <= BY_CHANCE), None)
-    unlike = _unlike_a_sample(odd) if odd else "" if query is None else by_whole_queries(~np.isnan(people), query)
+    unlike = _unlike_a_sample(odd) if odd else by_whole_queries(~np.isnan(people), query)
     return [replace(one, no_sample=unlike) for one in every]
 
 

@@ -165,7 +165,7 @@ def test_more_judged_where_two_runs_differ_is_no_random_sample_either():
     judged = np.zeros(10_000, bool)
     judged[rng.permutation(200)[:40]] = judged[2000 + rng.permutation(200)[:40]] = True
     judged[200 + rng.permutation(1800)[:165]] = judged[2200 + rng.permutation(7800)[:755]] = True
-    rows = compared(runs, np.where(judged, people, np.nan), machine, ("dcg", RULES), 0.95)
+    rows = compared(runs, np.where(judged, people, np.nan), machine, ("dcg", RULES), 0.95, place // 10)
     assert all(one.found.random for one in rows if not one.against)
     for one in rows:
         assert "people judged 80 of the 400 pairs that matter to " in one.text()
@@ -221,7 +221,8 @@ def test_differences_have_intervals_of_the_level_that_is_asked_for():
     machine = rng.integers(0, 3, 400).astype(float)
     people = np.where(rng.random(400) < 0.5, np.minimum(machine + rng.integers(0, 2, 400), 2), np.nan)
     w = {"a": np.where(rng.random(400) < 0.4, 0.01, 0), "b": np.where(rng.random(400) < 0.4, 0.01, 0)}
-    wide, narrow = (compared(w, people, machine, ("dcg@10", ltr.Conventions()), level)[-1].found.interval for level in (0.95, 0.5))
+    rules, query = ("dcg@10", ltr.Conventions()), np.arange(400) // 10
+    wide, narrow = (compared(w, people, machine, rules, level, query)[-1].found.interval for level in (0.95, 0.5))
     assert narrow[1] - narrow[0] < wide[1] - wide[0]
 
 
@@ -231,6 +232,8 @@ def test_differences_from_the_best_hold_together():
     people = rng.choice(4, size=3000, p=[0.5, 0.25, 0.15, 0.1]).astype(float)
     machine = np.where(rng.random(3000) < 0.6, people, rng.integers(0, 4, 3000)).astype(float)
 
+    rules, query = ("dcg@10", ltr.Conventions(gain="linear")), np.arange(3000) // 10
+
     def settled(n, draws):
         wrong, levels = 0, set()
         for _ in range(draws):
@@ -238,9 +241,7 @@ def test_differences_from_the_best_hold_together():
             judged = np.full(3000, np.nan)
             sample = rng.choice(3000, 400, replace=False)
             judged[sample] = people[sample]
-            rows = [
-                one for one in compared(weights, judged, machine, ("dcg@10", ltr.Conventions(gain="linear")), 0.95) if one.against
-            ]
+            rows = [one for one in compared(weights, judged, machine, rules, 0.95, query) if one.against]
             levels |= {one.found.level for one in rows}
             wrong += any(one.settled and float((weights[one.run] - weights[one.against]) @ people) > 0 for one in rows)
         return wrong, levels
