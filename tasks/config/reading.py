@@ -25,7 +25,9 @@ def _path(fault: Any) -> str:
     """Where a fault is, without the alternatives that pydantic tried there."""
     kinds = fault["loc"][2:3]
     parts = [
-        str(p) for p in fault["loc"] if (str(p) not in SECTIONS or p not in kinds) and not re.search(r"\[|-float$|Section$", str(p))
+        str(p)
+        for k, p in enumerate(fault["loc"])
+        if (k == 1 or str(p) not in SECTIONS or p not in kinds) and not re.search(r"\[|-float$|Section$", str(p))
     ]
     return ".".join(parts)
 

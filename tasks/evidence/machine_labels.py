@@ -171,7 +171,7 @@ def compared(
 def by_whole_queries(judged: Bools, query: Ints) -> str:
     """How it shows that people judged some queries and not pairs of all of them, which random samples do not; empty where it does not. Queries
     differ in how far a machine is off, so that pairs of few queries tell much less than as many of all: of 100 queries of which people judged ten
-    whole, intervals of 95 % held in 47 of 100 draws.
+    whole, intervals of 95 % held in 50 of 100 draws.
 
     How many queries a random sample has pairs of is a sum of indicators that are negatively associated (Joag-Dev & Proschan 1983), so that
     Chernoff's bound for independent ones holds.

@@ -36,6 +36,10 @@ def test_a_first_configuration_names_data_and_nothing_else():
         ({"data": {"files": {"train": "a"}}}, "data.files: a list of files; those of .* are data.train, data.valid and data.test"),
         ({**SHORT, "rankers": {"m": {"kind": "lambdamart", "n_tree": 3}}}, "unknown key 'rankers.m.n_tree'; did you mean n_trees"),
         (
+            {**SHORT, "rankers": {"lambdamart": {"kind": "lambdamart", "n_tree": 3}}},
+            "unknown key 'rankers.lambdamart.n_tree'; did you mean n_trees",
+        ),
+        (
             {**SHORT, "rankers": {"m": {"kind": "lambdamort"}}},
             r"rankers.m: unknown kind 'lambdamort'; did you mean lambdamart\? choose from: lambdamart, lambdarank",
         ),
