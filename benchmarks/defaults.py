@@ -5,7 +5,10 @@ features, so its numbers are means over ten seeds; CatBoost's, which draws too, 
 OHSUMED and MQ2008 have LETOR's folds; LightGBM's example and generated data (`benchmarks.lifelike`) are cut by query. MQ2008 is there a second
 time with 30 % of its values missing. As they come all may take 500 rounds, CatBoost its own 1,000, tuned 1,000; all stop 100 after their best.
 
-python benchmarks/defaults.py [linear | mixed | ensemble | tuned]
+An average over folds learns from the training and the validation queries together: it is stopped by the parts of them that it cuts itself, and
+so are the peers averaged in the same way.
+
+python benchmarks/defaults.py [linear | mixed | ensemble | folds | peers-folds | tuned]
 """
 
 import os
@@ -26,6 +29,7 @@ import ltr
 from benchmarks.lifelike import lifelike
 from benchmarks.results import Table
 from ltr.data import letor
+from ltr.data.digests import equal_parts
 from ltr.data.queries import Queries, select
 
 FOLDER = Path(os.environ.get("LAMBDAFLOW_DATA", "../shared/data"))
@@ -183,6 +187,28 @@ def ensemble(train: Queries, valid: Queries, seed: int) -> Predict:
     return ltr.ensemble(seed=3 * seed, conventions=RULES).fit(train, valid).predict
 
 
+def average_of_folds(train: Queries, valid: Queries, seed: int) -> Predict:
+    return ltr.Average(ltr.LambdaMART(), folds=5, seed=5 * seed, conventions=RULES).fit(joined([train, valid])).predict
+
+
+def ensemble_of_folds(train: Queries, valid: Queries, seed: int) -> Predict:
+    return ltr.ensemble(folds=5, seed=5 * seed, conventions=RULES).fit(joined([train, valid])).predict
+
+
+def averaged(fit: Fit) -> Fit:
+    """The mean of five, each stopped by a fifth of all queries and learned from the others, as `ltr.Average` does it."""
+
+    def of_folds(train: Queries, valid: Queries, seed: int) -> Predict:
+        both = joined([train, valid])
+        parts = equal_parts(both.keys, 5, (5 * seed, 0))
+        cut = [[select(both, np.flatnonzero(held_out)) for held_out in (parts != k, parts == k)] for k in range(5)]
+        members = [fit(*of, 5 * seed + k) for k, of in enumerate(cut)]
+        scales = [np.std(member(both.features)) or 1.0 for member in members]
+        return lambda features: np.mean([member(features) / scale for member, scale in zip(members, scales, strict=True)], axis=0)
+
+    return of_folds
+
+
 PEERS = ("lightgbm", "xgboost-cpu", "catboost")
 RANKERS: dict[str, tuple[Fit, tuple[int, ...]]] = {
     "LambdaMART": (ours, SEEDS), "average of 5": (average, SEEDS[:1]), "LightGBM": (lightgbm, (0,)), "XGBoost": (xgboost, (0,)),
@@ -192,6 +218,13 @@ OF_LINEAR: dict[str, tuple[Fit, tuple[int, ...]]] = {
     "LambdaMART of linear gains": (linear, SEEDS),
     "average of 5": (average_of_linear, SEEDS[:1]),
 }
+OF_FOLDS: dict[str, tuple[Fit, tuple[int, ...]]] = {
+    "average over five folds": (average_of_folds, SEEDS[:3]),
+    "ltr.ensemble(folds=5)": (ensemble_of_folds, SEEDS[:3]),
+}
+PEERS_OF_FOLDS: dict[str, tuple[Fit, tuple[int, ...]]] = {
+    "LightGBM": (averaged(lightgbm), (1,)), "XGBoost": (averaged(xgboost), (1,)), "CatBoost": (averaged(catboost), (1,)),
+}  # fmt: skip
 TUNED: dict[str, tuple[Fit, tuple[int, ...]]] = {
     "LightGBM": (tuned(lightgbm, grid(rounds=[1000], learning_rate=[0.03, 0.1], num_leaves=[7, 15, 31], min_child_samples=[20, 50])), (0,)),
     "XGBoost": (tuned(xgboost, grid(rounds=[1000], learning_rate=[0.03, 0.1], max_depth=[3, 4, 6], min_child_weight=[1, 10])), (0,)),
@@ -244,6 +277,10 @@ def main(asked: Sequence[str]) -> None:
         table("defaults.mixed", "Three of each", {"average of three of each": (mixed, SEEDS[:1])}, "one seed")
     if asked in ([], ["ensemble"]):
         table("defaults.ensemble", "Four kinds, weighed", {"ltr.ensemble()": (ensemble, SEEDS[:3])}, "over three seeds too")
+    if asked in ([], ["folds"]):
+        table("defaults.folds", "Averages over folds", OF_FOLDS, "over three seeds too")
+    if asked in ([], ["peers-folds"]):
+        table("defaults.peers-folds", "The peers averaged over folds", PEERS_OF_FOLDS, "one seed")
     if asked in ([], ["tuned"]):
         chosen = "chosen on the validation queries, over 12 settings, CatBoost over 6"
         table("defaults.tuned", "The peers tuned", TUNED, chosen)

@@ -71,12 +71,21 @@ def load(folder: str | Path) -> Ranker:
     return saved.load(folder, KINDS)
 
 
-def ensemble(copies: int = 3, seed: int = 1, conventions: Conventions | None = None) -> Average:
+def ensemble(copies: int | None = None, seed: int = 1, conventions: Conventions | None = None, folds: int | None = None) -> Average:
     """Four kinds of rankers as they come, averaged by weights that validation queries find: LambdaMART, LambdaMART of linear gains, a linear net
-    and one of two layers, `copies` of each. To be tried where quality counts more than seconds (`docs/results.md`)."""
+    and one of two layers. To be tried where quality counts more than seconds (`docs/results.md`).
+
+    Args:
+        copies: of each; None is 3, and with `folds` 1 for each of them.
+        seed: of the first copies.
+        conventions: label rules.
+        folds: parts of the training queries, each of which stops and weighs the rankers that learn from the others, in place of validation queries
+            (`Average`).
+    """
     linear_gains = LambdaMART(objective=(Term("linear_ndcg"),), normalise="query")
     kinds = (LambdaMART(), linear_gains, LambdaRank(), LambdaRank(hidden=10))
-    return Average(kinds, copies=copies, selection=16, seed=seed, conventions=conventions or Conventions())
+    copies = copies if copies is not None else 1 if folds else 3
+    return Average(kinds, copies=copies, selection=16, seed=seed, conventions=conventions or Conventions(), folds=folds)
 
 
 __all__ = [

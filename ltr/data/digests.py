@@ -46,6 +46,14 @@ def drawn_parts(keys: NDArray[np.uint64], n: int, seeds: tuple[int, ...]) -> NDA
     return parts.astype(np.int64)
 
 
+def equal_parts(keys: NDArray[np.uint64], n: int, seeds: tuple[int, ...]) -> NDArray[np.int64]:
+    """Which of `n` random parts each query is in, ``int64 [queries]`` from 0: parts whose sizes differ by one at most, so that one query more
+    may move others, which it does not in `drawn_parts`."""
+    parts = np.empty(len(keys), np.int64)
+    parts[np.argsort(mix(keys ^ salt_of(seeds)), kind="stable")] = np.arange(len(keys)) * n // max(len(keys), 1)
+    return parts
+
+
 def row_digests(features: NDArray[np.float32]) -> NDArray[np.uint64]:
     """64-bit digest of each row of ``features [documents, features]``; 0 equals -0, all NaN are equal. Sparse rows have those of dense ones."""
     digests = np.empty(features.shape[0], np.uint64)

@@ -5,6 +5,8 @@ are divided by their standard deviation within training queries first; the numbe
 
 Which of several kinds suits data only validation queries tell: `selection` counts the one that helps there most once more, again and again
 (ensemble selection, Caruana, Niculescu-Mizil, Crew & Ksikes 2004; auto-sklearn and AutoGluon weigh their models so).
+
+With `folds` there need be no validation queries: each query stops the members that do not learn from it (AutoGluon's bagging, `num_bag_folds`).
 """
 
 from __future__ import annotations
@@ -17,9 +19,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ltr.data.arrays import plain_number
-from ltr.data.digests import chosen
+from ltr.data.digests import chosen, equal_parts
 from ltr.data.queries import Queries, canonical, select
-from ltr.kernels.kernel import Floats, Floats32, Ints
+from ltr.kernels.kernel import Bools, Floats, Floats32, Ints
 from ltr.metrics.measure import Measure
 from ltr.objectives.unbiased import Unbiased
 from ltr.rankers.base import Arrays, Ranker, Tick, check_data, learned
@@ -44,8 +46,11 @@ class Average(Ranker):
         weights: how much each of `of` counts, 0 and up (VotingRegressor's); None: all alike, or as `selection` finds.
         selection: how often one of `of` is counted once more, each time the one with which `select_on` is highest on the validation queries, after
             each was counted once; on the queries to learn from where all are columns, which learn nothing from these. Where there are no validation
-            queries all count alike.
+            queries, those to learn from judge with `folds`, each by the members that have not learned from it; without, all count alike.
         select_on: the measure of `selection`.
+        folds: parts of equal size that the training queries are cut into, 2 and up, anew for each copy. Of each copy there are as many members:
+            each learns from all parts but one, and stops by that one. Validation queries serve `selection` only. None: no parts, and members
+            stop by the validation queries.
         members: once fitted, every copy.
         deviations: ``float64 [members]``, standard deviation of each one's scores within training queries.
         counts: how often `selection` counted each of `of`, ``int64 [of]``.
@@ -62,11 +67,13 @@ class Average(Ranker):
     weights: Sequence[float] | None = None
     selection: int = 0
     select_on: str = "ndcg_10"
+    folds: int | None = None
     members: tuple[Ranker, ...] = learned(())
     deviations: Floats | None = learned(None)
     counts: Ints | None = learned(None)
     spans: ClassVar[Mapping[str, Span]] = {
         "copies": whole(1, 10_000), "query_share": SHARE, "seed": SEED, "selection": whole(0, 1_000),
+        "folds": replace(whole(2, 1_000), or_none=True),
     }  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -113,10 +120,13 @@ class Average(Ranker):
 
         Raises:
             ValueError: saying what is wrong with the queries; for weights of queries where one of the rankers has no use for them; for a
-                column with missing values, which have no place on a common scale; for copies that nothing tells apart.
+                column with missing values, which have no place on a common scale; for copies that nothing tells apart; for fewer queries
+                than `folds`.
         """
         super().check(queries)
-        if self.copies > 1 and self.query_share == 1 and not any(map(_has_seed, self.of)):
+        if self.folds and queries.n_queries < self.folds:
+            raise ValueError(f"average: folds={self.folds} of {queries.n_queries} training queries leaves a part without any")
+        if self.copies > 1 and self.query_share == 1 and not self.folds and not any(map(_has_seed, self.of)):
             kinds = ", ".join(dict.fromkeys(member.kind for member in self.of))
             raise ValueError(
                 f"average: copies={self.copies} of {kinds}, without a seed, would all be the same; query_share below 1 draws other queries for each"
@@ -140,7 +150,8 @@ class Average(Ranker):
         check_data(self, queries, valid)
         self.check(queries)
         of_columns = all(isinstance(member, Column) for member in self.of)
-        judging, why = queries if of_columns else valid, "there are no validation queries"
+        by_parts = self.folds is not None and valid is None
+        judging, why = queries if of_columns or by_parts else valid, "there are no validation queries"
         if self.selection and judging is not None:
             try:
                 mean_measure(self.select_on, judging, np.zeros(judging.n_documents), self.conventions)
@@ -150,13 +161,17 @@ class Average(Ranker):
                 judging, why = None, f"{error}, of those to learn from"
         queries = canonical(queries)
         members: list[Ranker] = []
-        for k in range(self.copies):
-            drawn = self._drawn(queries, k)
+        for k in range(self._n_copies):
+            held_out = self._held_out(queries, k)
+            learned_from, stops_it = (
+                (queries, valid) if held_out is None else (select(queries, np.flatnonzero(part)) for part in (~held_out, held_out))
+            )
+            drawn = self._drawn(learned_from, k)
             for place, member in enumerate(self.of):
                 same = k > 0 and drawn is queries and not _has_seed(member)
-                members.append(members[place] if same else _seeded(member, self._seed_of(member, k)).fit(drawn, valid, tick))
+                members.append(members[place] if same else _seeded(member, self._seed_of(member, k)).fit(drawn, stops_it, tick))
         deviations = np.array([_deviation(member.predict(queries.features), queries) for member in members])
-        counts = self._selected(members, deviations, judging) if self.selection and judging is not None else None
+        counts = self._selected(members, deviations, judging, by_parts) if self.selection and judging is not None else None
         remarks = tuple(f"{member.kind} {k}: {remark}" for k, member in enumerate(members, 1) for remark in member.remarks)
         if self.selection:
             remarks += (f"selection: {why}, so that all count alike" if counts is None else f"selection: {self._told(counts)}",)
@@ -166,12 +181,16 @@ class Average(Ranker):
                 remarks += (AS_THEY_ARE,)
         return replace(self, members=tuple(members), deviations=deviations, counts=counts, names=queries.names, remarks=remarks)
 
-    def _selected(self, members: Sequence[Ranker], deviations: Floats, judging: Queries) -> Ints:
-        """How often each of `of` counts: once, and once more wherever that was best on these queries; of equals the first is taken."""
+    def _selected(self, members: Sequence[Ranker], deviations: Floats, judging: Queries, by_parts: bool) -> Ints:
+        """How often each of `of` counts: once, and once more wherever that was best on these queries, each part of them `by_parts` scored by the
+        members that it was held out from; of equals the first is taken."""
         judging = canonical(judging)
         of_each = np.zeros((len(self.of), judging.n_documents))
         for k, (member, deviation) in enumerate(zip(members, deviations.tolist(), strict=True)):
-            of_each[k % len(self.of)] += member.predict(judging.features) / deviation
+            copy, place = divmod(k, len(self.of))
+            held_out = self._held_out(judging, copy) if by_parts else None
+            rows = slice(None) if held_out is None else np.repeat(held_out, np.diff(judging.offsets))
+            of_each[place, rows] += member.predict(judging.features[rows]) / deviation
         counts, total = np.ones(len(self.of), np.int64), of_each.sum(axis=0)
         for _ in range(self.selection):
             with_one = [mean_measure(self.select_on, judging, total + scores, self.conventions) for scores in of_each]
@@ -198,8 +217,21 @@ class Average(Ranker):
             return self.deviations
         weights = np.asarray(given, np.float64)
         with np.errstate(divide="ignore"):
-            scales: Floats = self.deviations / np.tile(weights / weights.sum() * len(weights), self.copies)
+            scales: Floats = self.deviations / np.tile(weights / weights.sum() * len(weights), self._n_copies)
         return scales
+
+    @property
+    def _n_copies(self) -> int:
+        """How many members there are of each of `of`."""
+        return self.copies * (self.folds or 1)
+
+    def _held_out(self, queries: Queries, copy: int) -> Bools | None:
+        """The queries that a copy does not learn from and stops by, ``bool [queries]``; None without `folds`."""
+        if self.folds is None:
+            return None
+        cut, part = divmod(copy, self.folds)
+        held_out: Bools = equal_parts(queries.keys, self.folds, (self.seed, cut, _OF_FOLDS)) == part
+        return held_out
 
     def _seed_of(self, member: Ranker, copy: int) -> int:
         """A copy's seed: the average's own, counted on, for rankers that have that one, or the one that they come with."""
@@ -263,8 +295,8 @@ class Average(Ranker):
 
     def _with_arrays(self, arrays: Arrays) -> Self:
         deviations = arrays["deviations"]
-        if deviations.shape != (len(self.of) * self.copies,) or deviations.dtype != np.float64 or not (deviations > 0).all():
-            raise ValueError(f"deviations {deviations}; {len(self.of) * self.copies} positive numbers were expected")
+        if deviations.shape != (len(self.of) * self._n_copies,) or deviations.dtype != np.float64 or not (deviations > 0).all():
+            raise ValueError(f"deviations {deviations}; {len(self.of) * self._n_copies} positive numbers were expected")
         members = []
         for k in range(len(deviations)):
             own = {name.removeprefix(f"{k}:"): array for name, array in arrays.items() if name.startswith(f"{k}:")}
@@ -335,7 +367,7 @@ class Average(Ranker):
 
 AS_THEY_ARE = "selection uses uncorrected clicks on validation pages, which favour the order they were shown in"
 """What is said where it does."""
-_OF_COPIES = 1
+_OF_COPIES, _OF_FOLDS = 1, 2
 """Behind a seed, so that a copy's queries are not drawn as the first member draws those of a tree."""
 
 

@@ -298,8 +298,10 @@ def _best_epoch(polished: Trained) -> int:
 
 def as_long_as(fitted: Sequence[ltr.Ranker], section: Mapping[str, Any]) -> Mapping[str, Any]:
     """The section of these rankers with the mean of the iterations that they kept, each member of an average with its copies' own; as it is
-    where none was chosen."""
+    where none was chosen, and where parts of the data choose them again (`ltr.Average` of `folds`)."""
     section = {**section}
+    if section.get("folds"):
+        return section
     if isinstance(fitted[0], ltr.Average):
         kinds = range(len(section["of"]))
         members = [[m for one in fitted if isinstance(one, ltr.Average) for m in one.members[k :: len(kinds)]] for k in kinds]

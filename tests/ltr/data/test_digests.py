@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ltr.data.digests import GOLDEN, chosen, drawn_parts, mix, mix_one, row_digests
+from ltr.data.digests import GOLDEN, chosen, drawn_parts, equal_parts, mix, mix_one, row_digests
 from tests.conftest import make_queries
 
 SPLITMIX64 = (0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F)
@@ -39,3 +39,13 @@ def test_parts_are_about_as_large_and_drawn_by_key():
     parts = drawn_parts(keys, 5, (7,))
     assert np.bincount(parts, minlength=5) == pytest.approx(np.full(5, 800), rel=0.15)
     assert np.array_equal(drawn_parts(keys[::-1], 5, (7,)), parts[::-1])
+
+
+@pytest.mark.parametrize("n_queries", [5, 23, 4000])
+def test_equal_parts_are_drawn_by_key_and_as_large_as_each_other(n_queries):
+    keys = make_queries(n_queries).keys
+    parts = equal_parts(keys, 5, (7,))
+    assert np.ptp(np.bincount(parts, minlength=5)) <= 1
+    assert np.array_equal(equal_parts(keys[::-1], 5, (7,)), parts[::-1])
+    assert not np.array_equal(equal_parts(keys, 5, (8,)), parts)
+    assert equal_parts(keys[:0], 5, (7,)).tolist() == []

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import ltr
-from ltr.data.digests import chosen
+from ltr.data.digests import chosen, equal_parts
 from ltr.data.queries import canonical, select
 from ltr.rankers.average import AS_THEY_ARE
 from ltr.rankers.column import Column
@@ -96,6 +96,7 @@ def test_linear_members_are_one_linear_model():
         ({"of": [ltr.Average([TREES])]}, "none an average"),
         ({"of": "lambdamart"}, "of='l'"),
         ({"of": [TREES], "copies": 0}, "copies=0"),
+        ({"of": [TREES], "folds": 1}, "folds=1"),
         ({"of": [TREES], "selection": 4}, "selection=4 has nothing to select from one ranker"),
         ({"of": [TREES, TREES], "selection": 4, "weights": [1, 2]}, "selection and weights exclude each other; give one"),
         ({"of": [TREES, TREES], "selection": -1}, "selection=-1"),
@@ -123,6 +124,8 @@ def test_what_a_member_cannot_learn_from_is_told_before_training():
         ltr.Average([TREES, ltr.AdaRank()]).check(weighted)
     with pytest.raises(ValueError, match="cannot make two leaves"):
         ltr.Average([replace(TREES, min_docs_in_leaf=10_000)]).check(queries)
+    with pytest.raises(ValueError, match="average: folds=21 of 20 training queries leaves a part without any"):
+        ltr.Average(TREES, folds=21).fit(queries)
     with pytest.raises(ValueError, match="leaves none for copy"):
         ltr.Average(TREES, query_share=1e-9).fit(queries)
     assert ltr.Average([TREES, ltr.RankSVM()]).needs_complete
@@ -279,6 +282,64 @@ def test_selection_counts_what_helps_on_validation_queries(tmp_path):
             type(found).restored(found.parameters, {**found.arrays, "counts": np.array(wrong)}, found.names)
 
 
+def test_each_part_of_the_queries_stops_the_members_that_do_not_learn_from_it():
+    queries, valid = canonical(make_queries(43, seed=3)), make_queries(15, seed=16)
+    trees, rules = replace(TREES, n_trees=40), ltr.Conventions(threshold=1)
+    model = ltr.Average([trees, ltr.RankSVM()], copies=2, folds=4, seed=3, conventions=rules).fit(queries)
+    assert len(model.members) == 16
+    parts = [equal_parts(queries.keys, 4, (3, cut, 2)) for cut in range(2)]
+    assert not np.array_equal(*parts), "each copy cuts them anew"
+    for k in range(8):
+        held_out = parts[k // 4] == k % 4
+        assert held_out.sum() in (10, 11)
+        learned_from, stops_it = (select(queries, np.flatnonzero(part)) for part in (~held_out, held_out))
+        alone = replace(trees, seed=3 + k, conventions=rules).fit(learned_from, stops_it)
+        assert alone.digest == model.members[2 * k].digest
+        assert ltr.RankSVM(conventions=rules).fit(learned_from).digest == model.members[2 * k + 1].digest
+    assert min(member.best_iteration for member in model.members[::2]) < 40
+    assert model.fit(queries, valid).digest == model.digest, "validation queries would only select"
+    order = np.random.default_rng(0).permutation(queries.n_queries)
+    assert model.fit(select(queries, order)).digest == model.digest
+
+
+def test_members_are_selected_by_what_they_have_not_learned_from(tmp_path):
+    """Against scores put together query by query."""
+    queries = canonical(make_queries(40, seed=11))
+    ranker = ltr.Average(KINDS, folds=3, selection=6, select_on="map", seed=4)
+    found = ranker.fit(queries)
+    parts = equal_parts(queries.keys, 3, (4, 0, 2))
+    own = [[], [], []]
+    for q in range(queries.n_queries):
+        rows = slice(*queries.offsets[q : q + 2])
+        for place in range(3):
+            member = found.members[3 * parts[q] + place]
+            scale = spread(member.predict(queries.features), queries.offsets)
+            own[place].extend(member.predict(queries.features[rows]) / scale)
+    counts = [1, 1, 1]
+    for _ in range(6):
+        values = []
+        for k in range(3):
+            mean = sum((count + (j == k)) * np.array(own[j]) for j, count in enumerate(counts))
+            values.append(np.nanmean(ltr.evaluate(queries.labels, mean, queries.offsets, ["map"])["map"]))
+        counts[int(np.argmax(values))] += 1
+    assert found.counts.tolist() == counts
+    assert sorted(counts) != [3, 3, 3], "and not all of them alike"
+    ltr.save(found, tmp_path / "m")
+    opened = ltr.load(tmp_path / "m")
+    assert (opened.digest, opened.folds) == (found.digest, 3)
+    assert np.array_equal(opened.predict(queries.features), found.predict(queries.features))
+    by_valid = ranker.fit(queries, valid := make_queries(15, seed=16))
+    assert [member.digest for member in by_valid.members] == [member.digest for member in found.members]
+    scales = [spread(member.predict(queries.features), queries.offsets) for member in found.members]
+    of_each = [sum(found.members[k].predict(valid.features) / scales[k] for k in range(place, 9, 3)) for place in range(3)]
+    counts = [1, 1, 1]
+    for _ in range(6):
+        with_one = [sum((n + (j == k)) * of_each[j] for j, n in enumerate(counts)) for k in range(3)]
+        values = [np.nanmean(ltr.evaluate(valid.labels, mean, valid.offsets, ["map"])["map"]) for mean in with_one]
+        counts[int(np.argmax(values))] += 1
+    assert by_valid.counts.tolist() == counts
+
+
 def test_weights_are_part_of_a_digest(tmp_path):
     """Two averages of the same members had one digest, so that a registry took them for one model."""
     queries = make_queries(30, seed=1)
@@ -370,3 +431,12 @@ def test_the_ensemble_of_four_kinds():
     fitted = replace(model, of=[replace(member, **{member.iterations_from: 4}) for member in model.of]).fit(queries, valid)
     assert fitted.counts.sum() == 20
     assert [member.seed for member in fitted.members] == [5, 5, 5, 5]
+
+
+def test_the_ensemble_without_validation_queries():
+    model = ltr.ensemble(folds=5)
+    assert (model.copies, model.folds, ltr.ensemble().copies, ltr.ensemble(copies=2, folds=3).copies) == (1, 5, 3, 2)
+    few = replace(model, of=[replace(member, **{member.iterations_from: 4}) for member in model.of]).fit(make_queries(40, seed=1))
+    assert len(few.members) == 20
+    assert few.counts.sum() == 20
+    assert [member.seed for member in few.members[::4]] == [1, 2, 3, 4, 5]

@@ -257,6 +257,17 @@ def test_what_selection_counted_on_the_folds_is_the_weight_on_all_data(workplace
     assert read_ranker(made).build().weights == tuple(made["weights"])
 
 
+def test_an_average_of_folds_stops_and_selects_on_all_data_too():
+    section = {
+        "kind": "average",
+        "selection": 4,
+        "folds": 3,
+        "of": [{"kind": "lambdamart", "n_trees": 20, **SMALL}, {"kind": "ranksvm"}],
+    }
+    fitted = read_ranker(section).build().fit(make_queries(30, seed=1))
+    assert as_long_as([fitted], section) == section
+
+
 @pytest.mark.parametrize(("keep", "kept"), [("valid", 2), ("train", 3)])
 def test_a_polished_net_is_trained_as_long_as_it_was_before(workplace, keep, kept):
     one = trained(0.1, 0, 0.5, kind="lambdarank", epochs=4, keep=keep, polish={"measure": "ndcg_10"})
