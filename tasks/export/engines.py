@@ -28,6 +28,9 @@ _VERSIONED = ("elasticsearch", "opensearch")
 """Engines of which the version matters."""
 _BY_NODE, _AWARE = (3, 8), (3, 2)
 """First versions of OpenSearch that obey a model's rules for missing features, and that tell missing features from 0."""
+_ARGUMENTS = r"\([^()]*(?:\([^()]*\)[^()]*)*\)"
+_VESPA_FEATURE = re.compile(rf"[A-Za-z_][A-Za-z0-9_]*(?:{_ARGUMENTS})?(?:\.[A-Za-z0-9_]+)*")
+"""``popularity``, ``bm25(title)``, ``fieldMatch(title).completeness``."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,21 @@ class Engine:
             )
         if self.name == "opensearch" and to != "ranklib" and self._before(_BY_NODE):
             formats.check_complete(trees, names, str(self))
+
+    def check_names(self, trees: Trees, names: tuple[str, ...]) -> None:
+        """Checks that the engine takes the names that trees split by for features. Vespa writes them into an expression as they are: ``2 < 0.5`` there
+        is a comparison of two numbers, and ``price-usd < 9`` asks for a difference.
+
+        Raises:
+            ValueError: naming the first that is none.
+        """
+        split = [names[feature] for feature in np.unique(trees.feature)]
+        strange = [name for name in split if self.name == "vespa" and not _VESPA_FEATURE.fullmatch(name)]
+        if strange:
+            raise ValueError(
+                f"{self} would read {strange[0]!r} as an expression and not as a feature, such as popularity, bm25(title) or fieldMatch(title).completeness; "
+                "rename it"
+            )
 
     @property
     def remark(self) -> str:

@@ -144,6 +144,24 @@ def test_an_infinite_condition_is_no_json(workplace, model):
     export(odd, "m", "opensearch", engine="opensearch-3.8")
 
 
+@pytest.mark.parametrize("name", ["2", "1e5", "price-usd", "title bm25", "größe", "a\n", "bm25(title", ""])
+def test_names_that_are_expressions_to_vespa_are_refused(workplace, model, name):
+    """Its importers write ``if (NAME < 0.5, …)``; ``2 < 0.5`` compares numbers, and ``price-usd < 9`` asks for a difference."""
+    named = replace(model, names=(name, *model.names[1:]))
+    with pytest.raises(DataError, match=r"vespa would read .* as an expression and not as a feature"):
+        export(named, "m", "xgboost-dump", engine="vespa")
+    export(named, "m", "xgboost-dump")
+
+
+@pytest.mark.parametrize("to", ["xgboost-dump", "lightgbm-dump"])
+@pytest.mark.parametrize("name", ["price_usd", "bm25(title)", "fieldMatch(title).completeness", "tensor(query(a),x).max"])
+def test_names_of_vespas_features_are_written(workplace, model, name, to):
+    named = replace(model, names=(name, *(f"{other}_" for other in model.names[1:])))
+    if to == "lightgbm-dump" and "," in name:
+        pytest.skip("LightGBM takes no commas")
+    export(named, "m", to, engine="vespa")
+
+
 def test_no_engine_reads_splits_by_categories(workplace):
     """OpenSearch's parser of XGBoost's models throws on any feature_type but float."""
     queries = make_queries(40, n_features=2, seed=2)
