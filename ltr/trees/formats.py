@@ -546,11 +546,14 @@ def _read_lightgbm_tree(number: int, given: Mapping[str, str], n_features: int) 
         raise ValueError(
             f"tree {number} has num_leaves={given.get('num_leaves')}, values of {len(values)} leaves and {len(decision)} splits"
         )
+    counts = listed("leaf_count", np.int64, " ".join("1" for _ in values))
+    if len(values) == 1 and not len(counts):  # LightGBM 3 counts no documents of a tree without splits
+        counts = np.ones(1, np.int64)
     tree = _Given(
         feature, np.where(categorical, np.float32(0), _not_above(edges)),
         ~categorical & np.where(kind == "nan", decision & _LEFT > 0, edges >= 0),
         listed("left_child", np.int64, **inner), listed("right_child", np.int64, **inner), values,
-        np.maximum(listed("leaf_count", np.int64, " ".join("1" for _ in values)), 1),
+        np.maximum(counts, 1),
         listed("split_gain", np.float64, " ".join("0" for _ in edges)),
         codes=dict(zip(np.flatnonzero(categorical).tolist(), sets, strict=True)),
     )  # fmt: skip
@@ -627,7 +630,9 @@ def _read_xgboost(learner: Document) -> Ensemble:
     _check_all_trees(model, n_trees)
     trees = [_read_xgboost_tree(k, *one, n_features) for k, one in enumerate(zip(model["trees"], weights, strict=True))]
     constants = [_constant(float(constant))] if constant else []
-    best, rounds = learner.get("attributes", {}).get("best_iteration", ""), len(model.get("iteration_indptr", [0, *trees])) - 1
+    forest = max(_count("num_parallel_tree", model["gbtree_model_param"].get("num_parallel_tree", "1")), 1)
+    starts = model.get("iteration_indptr", range(0, n_trees + 1, forest))  # XGBoost 1 does not write it
+    best, rounds = learner.get("attributes", {}).get("best_iteration", ""), len(starts) - 1
     earlier = re.fullmatch("[0-9]{1,10}", best) and int(best) + 1 < rounds
     categories = _categories_of_xgboost(model.get("cats") or {}, names)
     found = _ensemble([*constants, *trees], names, n_features)

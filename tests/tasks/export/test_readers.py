@@ -1,5 +1,6 @@
 """Models of LightGBM and XGBoost as rankers: their scores are the tools' own."""
 
+import json
 import subprocess
 import sys
 from dataclasses import asdict, replace
@@ -222,6 +223,30 @@ def test_rounds_after_the_best_one_are_told(workplace):
     booster.set_attr(best_iteration=str(rounds - 1))
     booster.save_model("theirs.json")
     assert len(find_model("theirs.json", data(0.0).names).remarks) == 1
+
+
+def test_a_forest_of_xgboost_1_has_as_many_rounds_as_it_trained(workplace):
+    """It writes no iteration_indptr, and the last round for the best one where nothing stopped early."""
+    booster = trained_xgboost(data(0.0), num_parallel_tree=3)
+    rounds = booster.num_boosted_rounds()
+    for best, told in ((rounds, False), (2, True)):
+        booster.set_attr(best_iteration=str(best - 1))
+        booster.save_model("theirs.json")
+        document = json.loads((workplace / "theirs.json").read_text())
+        del document["learner"]["gradient_booster"]["model"]["iteration_indptr"]
+        (workplace / "theirs.json").write_text(json.dumps(document))
+        remarks = find_model("theirs.json", data(0.0).names).remarks[1:]
+        assert any(f"its best round was 2 of {rounds};" in remark for remark in remarks) == told == bool(remarks)
+
+
+def test_a_tree_without_splits_of_lightgbm_3_has_no_count(workplace):
+    booster = trained_lightgbm(data(0.0), min_data_in_leaf=100_000)
+    text = booster.model_to_string()
+    counts = next(line for line in text.split("\n") if line.startswith("leaf_count="))
+    size = next(line for line in text.split("\n") if line.startswith("tree_sizes="))
+    old = f"tree_sizes={int(size.partition('=')[2]) - len(counts) + len('leaf_count=')}"
+    (workplace / "theirs.txt").write_text(text.replace(counts, "leaf_count=").replace(size, old))
+    assert (find_model("theirs.txt", data(0.0).names).predict(data(0.0).features) == 0).all()
 
 
 def test_an_imported_ranker_is_one_like_any_other(workplace):
