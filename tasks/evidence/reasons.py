@@ -107,6 +107,8 @@ def pair_of(
     upper, lower = int(order[first]), int(order[second])
     if not np.isfinite(scores[lower]):
         raise DataError(f"query {query}: {_name(queries, start + lower, second)} is unranked (not retrieved)")
+    if upper == lower:
+        raise DataError(f"query {query}: --above and --below name the same document, {_name(queries, start + upper, first)}")
     if not scores[upper] > scores[lower]:
         said = (_name(queries, start + upper, first), _name(queries, start + lower, second))
         if scores[upper] == scores[lower]:

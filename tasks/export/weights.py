@@ -58,7 +58,7 @@ def _of_object(text: str) -> Iterator[_Weight]:
     for name, weight in pairs:
         if isinstance(weight, bool) or not isinstance(weight, int | float) or abs(weight) >= 1 << 1023:
             raise ValueError(
-                f"{name[:60]!r}: {str(weight)[:40]} is not a weight; write {{name: weight, …}} (a saved model is named by its folder)"
+                f"{name[:60]!r}: {str(weight)[:40]} is not a weight; write {{name: weight, …}} (a saved model is named by its folder; of other tools, models of LightGBM and XGBoost are read)"
             )
         yield "JSON object", name, float(weight)
 
@@ -69,5 +69,7 @@ def _of_lines(text: str) -> Iterator[_Weight]:
         for part in own.split() if ":" in own else filter(None, [own.strip()]):
             match = re.fullmatch(rf"(\d{{1,9}}):({_NUMBER})" if ":" in part else rf"([^,]*[^,\s])\s*,\s*({_NUMBER})", part)
             if not match:
-                raise ValueError(f"line {number}: {part[:60]!r} is not a weight; write name,weight or number:weight")
+                raise ValueError(
+                    f"line {number}: {part[:60]!r} is not a weight; write name,weight or number:weight (of other tools, models of LightGBM and XGBoost are read)"
+                )
             yield f"line {number}", f"f{int(match[1])}" if ":" in part else match[1], float(match[2])

@@ -140,6 +140,8 @@ def test_documents_are_named_by_id_or_rank():
         ("beer", (None, None), "no query 'beer' in the data; choose from: flat, wine"),
         ("wine", ("q", None), "query wine: no document 'q'; it has 5, by id or by rank from 1 to 5"),
         ("wine", ("b", "a"), "query wine: b (1.5) ranks below a (5); swap --above and --below"),
+        ("wine", ("a", "a"), "query wine: --above and --below name the same document, a"),
+        ("wine", ("a", "1"), "query wine: --above and --below name the same document, a"),
         ("flat", (None, None), "query flat: all its documents have the same score"),
     ],
 )
