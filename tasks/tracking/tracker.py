@@ -9,6 +9,7 @@ import itertools
 import json
 import tempfile
 import time
+from asyncio import CancelledError
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -132,7 +133,7 @@ class Tracker:
                 raise
             with suppress(MlflowException, OSError, OperationalError):  # what went wrong first is told
                 self._end(self.run_id, RunStatus.KILLED if _is_interruption(error) else RunStatus.FAILED)
-                self.client.set_tag(self.run_id, ERROR, masked(str(error))[:500] or type(error).__name__)
+                self.client.set_tag(self.run_id, ERROR, masked(_in_words(error))[:500])
             raise
         patient(self._end)(self.run_id, RunStatus.FINISHED, self._ended_at)
         if self._failed_before:
@@ -370,6 +371,13 @@ def _alone_with(key: str) -> AbstractContextManager[None]:
 def _is_interruption(error: BaseException) -> bool:
     """Ctrl-C, Prefect's signal that a run is to end, or a cell that has heard of one of them."""
     return not isinstance(error, Exception) or isinstance(error, InterruptedError)
+
+
+def _in_words(error: BaseException) -> str:
+    """Prefect cancels without a word, also a run that lost its place (a server that was started anew knows of none)."""
+    if isinstance(error, CancelledError) and not str(error):
+        return "Prefect cancelled the run, or it lost its place among those that may be under way at once"
+    return str(error) or type(error).__name__
 
 
 def _params(params: Mapping[str, Any]) -> list[Param]:

@@ -1,5 +1,6 @@
 """MLflow: found again, never twice, never left running."""
 
+import asyncio
 import json
 import shutil
 import time
@@ -226,6 +227,20 @@ def test_a_cell_that_another_folder_is_writing_into_a_finished_run_is_left_to_it
     made.append(theirs.cell(*cell))
     assert {run.info.run_id for run in runs("FINISHED")} == {theirs.run_id, *made}
     assert len(set(made)) == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (asyncio.CancelledError(), "Prefect cancelled the run, or it lost its place among those that may be under way at once"),
+        (KeyboardInterrupt(), "KeyboardInterrupt"),
+        (InterruptedError("a signal"), "a signal"),
+    ],
+)
+def test_what_ended_a_run_is_told_in_words(cell, error, told):
+    with pytest.raises(type(error)), Tracker("x", "key").running():
+        raise error
+    assert runs("KILLED")[0].data.tags[ERROR] == told
 
 
 def test_a_finished_run_stays_finished_and_what_went_wrong_once_is_forgotten(cell):
