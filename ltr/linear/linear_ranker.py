@@ -165,11 +165,12 @@ class LinearRanker(Ranker):
         fitted, queries = self.imputing(judged(whole, self.trained_for, self.conventions))
         whole = queries if whole.n_documents == queries.n_documents else fitted.completed(whole)
         valid = fitted.completed(valid) if valid is not None else None
-        if valid is not None and not (finite := np.isfinite(valid.features).all(axis=0)).all():
-            name = valid.names[int(np.argmin(finite))]
-            raise ValueError(
-                f"{type(self).__name__}: feature {name!r} of the validation queries is missing or infinite in a document"
-            )
+        for role, one in (("training", None if whole is queries else whole), ("validation", valid)):
+            if one is not None and not (finite := np.isfinite(one.features).all(axis=0)).all():
+                name = one.names[int(np.argmin(finite))]
+                raise ValueError(
+                    f"{type(self).__name__}: feature {name!r} of the {role} queries is missing or infinite in a document"
+                )
         features, scale = standardised(queries.features) if self.standardise else (queries.features, np.ones(queries.n_features))
         rows: list[tuple[float, float]] = []
 

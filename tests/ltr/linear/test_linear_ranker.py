@@ -63,6 +63,18 @@ def test_validation_features_are_complete_as_those_of_training_are(value):
         ltr.RankSVM().fit(train, replace(valid, features=features))
 
 
+def test_a_feature_that_an_unjudged_document_lacks_is_named():
+    """Nothing is learned from it, and it is scored: it was told as a score that is no number, of a document that nobody can find."""
+    queries, rules = make_queries(20), ltr.Conventions(unlabelled="condensed")
+    labels, features = queries.labels.copy(), queries.features.copy()
+    labels[::5] = np.nan
+    features[5, 2] = np.nan
+    lacking = replace(queries, labels=labels, features=features)
+    with pytest.raises(ValueError, match="RankSVM: feature 'f3' of the training queries is missing or infinite in a document"):
+        ltr.RankSVM(conventions=rules).fit(lacking)
+    ltr.RankSVM(impute="zero", conventions=rules).fit(lacking)
+
+
 def test_the_curve_is_of_all_documents_that_its_measure_knows():
     """Also of those that somebody judged for that measure and not for the one that is learned."""
     queries, valid = make_queries(30, seed=2), make_queries(20, seed=3)
