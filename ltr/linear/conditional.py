@@ -31,6 +31,7 @@ from ltr.linear.linear_ranker import Cost, LinearRanker, Watch, best_of_starts, 
 from ltr.linear.sampler import Sample, Walk, binary_labels, draw, tells_rankings_apart
 from ltr.metrics.measure import Measure
 from ltr.rankers.parameters import SEED, WEIGHT, Span, whole
+from ltr.rankers.training import judged
 
 _MLE, _L2, _L3, _CONVEX_LOSS, _EXP_GAIN, _LOG_LOSS = range(6)
 LOSSES = {"mle": _MLE, "l2": _L2, "l3": _L3, "convex": _CONVEX_LOSS, "exp_gain": _EXP_GAIN, "log_loss": _LOG_LOSS}
@@ -222,10 +223,11 @@ class Trace:
 
 def trace(model: ConditionalModel, queries: Queries, n_queries: int = 10, n_rankings: int = 10) -> Trace:
     """Fits the model once more, from one start, and records what happens, with `n_rankings` each of `n_queries` queries as points."""
-    _, queries = model.imputing(canonical(queries))
+    _, queries = model.imputing(judged(canonical(queries), model.trained_for, model.conventions))
     features = standardised(queries.features)[0] if model.standardise else queries.features
     visited: list[Floats] = []
-    replace(model, starts=1).learn(queries, features, lambda weights: visited.append(weights.copy()))
+    found, _ = replace(model, starts=1).learn(queries, features, lambda weights: visited.append(weights.copy()))
+    visited = visited or [found]  # where the start is the optimum there is no iteration
     costs = [model.cost(queries)]
     if Measure.of(model.measure).name == "auc" and model.loss in _CLOSED:
         costs.append(replace(model, closed=True).cost(queries))

@@ -192,6 +192,26 @@ def test_a_trace_of_the_fit():
     assert not len(trace(ltr.ConditionalModel(measure="map:binary", samples=20).fit(train), train).closed)
 
 
+def test_a_trace_is_of_the_documents_that_the_fit_learns_from():
+    train = binary(30, seed=1)
+    good, far = train.source("binary").copy(), train.features.copy()
+    good[::4] = np.nan
+    far[::4] *= 50
+    train = replace(train, features=far, sources={**train.sources, "binary": good})
+    rules = ltr.Conventions(unlabelled="condensed")
+    model = ltr.ConditionalModel(measure="ndcg:binary", samples=40, conventions=rules).fit(train)
+    assert trace(model, train).sampled[-1] == pytest.approx(float(model.remarks[0].split()[1]), abs=1e-3)
+
+
+def test_a_trace_of_a_fit_that_has_nothing_to_move():
+    """L-BFGS makes no iteration where all features are constant."""
+    train = binary(10)
+    train = replace(train, features=np.ones_like(train.features))
+    seen = trace(ltr.ConditionalModel(measure="ndcg:binary", samples=40).fit(train), train)
+    assert len(seen.sampled) == 1
+    assert not seen.products.any()
+
+
 def test_rankings_of_a_sample_need_no_rule_of_ties():
     """They have none, so that trec_eval's rule is as any other."""
     queries = make_queries(10, seed=2)
