@@ -103,6 +103,12 @@ class Fused(Ranker):
             values = np.nan_to_num(1 / (self.k + values.astype(np.float64)), nan=0.0).astype(np.float32)
         return np.ascontiguousarray(values)
 
+    def _why_undefined(self, features: Floats32) -> str:
+        """Of what is added up; other features may be missing."""
+        added = np.isin(np.arange(len(features)), self._places(self._read))
+        added |= np.isinf(features) & np.isin(self.names, self.features_read)
+        return super()._why_undefined(np.where(added, features, np.float32(0)))
+
     def _require_runs(self) -> None:
         missing = [name for name in (column_of(self._read, run) for run in self.fused) if name not in self.names]
         if missing or not self.fused:

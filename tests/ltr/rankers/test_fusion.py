@@ -86,6 +86,18 @@ def test_what_none_of_its_systems_has_is_at_no_rank_whatever_is_added_up(form):
         assert column.remarks == ("2 of 4 training documents have no rank of b and are unranked (not retrieved)",)
 
 
+@pytest.mark.parametrize("ranker", [ltr.Fusion(form="min-max", by="mnz"), ltr.WeightedFusion(form="min-max", directions=1)])
+def test_what_leaves_a_document_without_a_score_is_named(ranker):
+    """And not what it lacks besides, which is not added up."""
+    fitted, rows = ranker.fit(two_lists()), ROWS.copy()
+    rows[1, 7] = np.nan
+    with pytest.raises(ValueError, match="row 1: feature 'min-max of b' is missing"):
+        fitted.predict(rows)
+    rows[1, 0] = np.inf
+    with pytest.raises(ValueError, match="row 1: feature 'min-max of b' is missing"):
+        fitted.predict(rows)
+
+
 def test_equal_sums_of_reciprocal_ranks_tie():
     """Ranks (1, 2, 3) in any order add up to one score, whatever the order of the additions."""
     rows = np.array(list(itertools.permutations((1.0, 7.0, 40.0))), np.float32)
