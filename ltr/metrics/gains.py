@@ -38,7 +38,7 @@ def graded(labels: Floats, conventions: Conventions) -> Floats:
 
 def label_worth(gains: Floats, conventions: Conventions) -> Floats:
     """The labels that are worth these gains: `graded` gives the gains back; ``gains float64 [documents]``, 0 or more."""
-    return np.log2(1.0 + gains) if conventions.gain == "exp2" else gains
+    return _log2(1.0 + gains) if conventions.gain == "exp2" else gains
 
 
 def linear(labels: Floats, conventions: Conventions) -> Floats:
@@ -63,7 +63,7 @@ def clicked(labels: Floats, conventions: Conventions) -> Floats:
     """
     if ((labels < 0) | (labels > 1)).any():
         raise ValueError(f"click labels are shares in [0, 1]; there is {labels[(labels < 0) | (labels > 1)][0]:g}")
-    return np.exp2(4.0 * labels) - 1.0
+    return exp2_of(4.0 * labels) - 1.0
 
 
 def binary(labels: Floats, conventions: Conventions) -> Floats:
@@ -89,9 +89,9 @@ def ranks_to(longest: int) -> Floats:
     return np.arange(1.0, longest + 1.0)
 
 
-def _log2(ranks: Floats) -> Floats:
-    """By the C library: NumPy's own has other last digits at some ranks beyond a thousand where the processor has AVX-512."""
-    return np.array([math.log2(rank) for rank in ranks.tolist()])
+def _log2(values: Floats) -> Floats:
+    """By the C library: NumPy's own has other last digits, at some ranks beyond a thousand too, where the processor has AVX-512."""
+    return np.array([math.log2(value) for value in values.tolist()], np.float64)
 
 
 def log_discount(longest: int, cutoff: int, conventions: Conventions) -> Floats:

@@ -66,6 +66,8 @@ GRADIENTS = """
 import numpy as np
 from numba import njit
 
+from ltr.metrics.conventions import Conventions
+from ltr.metrics.gains import clicked, label_worth
 from ltr.nets.network import _dots
 from ltr.objectives.dcg_pairs import LANES, _four
 
@@ -79,6 +81,8 @@ features, inner = np.random.default_rng(6).normal(size=(2, 30, 37)).astype(np.fl
 units = np.empty((30, 30))
 _dots(features, inner, np.zeros(30), units)
 print(arrays.tobytes().hex(), units.tobytes().hex())
+clicks = np.random.default_rng(7).random(1000)
+print(clicked(clicks, Conventions()).tobytes().hex(), label_worth(100 * clicks, Conventions()).tobytes().hex())
 """
 LEARNED = """
 import numpy as np
