@@ -13,7 +13,8 @@ from ltr.metrics.measure import Definition, register
 def err_value(gains: Floats, ends: Ints, curve: Floats, cutoff: int) -> float:
     """Σ_r (1/r) R_r Π_{i<r} (1 − R_i) (B section 3).
 
-    In a tied group, E[Π of the first k factors 1 − R] is the mean over all k-subsets, built up one document at a time.
+    In a tied group, E[Π of the first k factors 1 − R] is the mean over all k-subsets, built up one document at a time, for as many k as there
+    are ranks down to the cutoff.
     """
     if not any_positive(gains):
         return np.nan
@@ -21,13 +22,16 @@ def err_value(gains: Floats, ends: Ints, curve: Floats, cutoff: int) -> float:
     means = np.zeros(len(gains) + 1)
     for end in ends:
         size = end - start
+        counted = min(size, cutoff - start)
         means[0] = 1.0
         for n in range(size):
             means[n + 1] = 0.0
-            for k in range(n + 1, 0, -1):
+            for k in range(min(n + 1, counted), 0, -1):
                 means[k] = ((n + 1 - k) * means[k] + k * (1.0 - gains[start + n]) * means[k - 1]) / (n + 1.0)
-        for k in range(size):
+        for k in range(counted):
             total += passed * curve[start + k] * (means[k] - means[k + 1])
+        if end >= cutoff:
+            break
         passed *= means[size]
         start = end
     return total
