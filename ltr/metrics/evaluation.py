@@ -187,6 +187,7 @@ def evaluate(
     offsets = offsets_of(offsets, len(scores))
     if conventions is not None and not isinstance(conventions, Conventions):
         raise ValueError(f"conventions: {conventions!r} is not an ltr.Conventions")
+    conventions = conventions or Conventions()
     wrong = ~(scores < np.inf)
     if wrong.any():
         raise ValueError(
@@ -209,9 +210,8 @@ def evaluate(
             raise ValueError(
                 f"documents has {given.size} {'entry' if given.size == 1 else 'entries'}; there are {len(scores)} scores"
             )
-        as_text = given.astype(np.str_) if given.dtype.kind in "iuO" else given
-        documents = ids_of("documents", as_text, len(scores)) if (conventions or Conventions()).ties == "docid" else None
-    conventions = conventions or Conventions()
+        by_id, numbered = conventions.ties == "docid", given.dtype.kind in "iuO"
+        documents = ids_of("documents", given.astype(np.str_) if numbered else given, len(scores)) if by_id else None
     by_source: dict[str, list[Measure]] = {}
     for measure in map(Measure.of, [measures] if isinstance(measures, str | Measure) else measures):
         if measure.source not in sources:
