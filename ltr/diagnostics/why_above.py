@@ -14,7 +14,7 @@ missing is such a value too, where the ranker scores documents that lack it; how
 number says, and such changes come last.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import comb
 
@@ -91,7 +91,18 @@ class WhyAbove:
         return self.scores[0] - self.scores[1]
 
 
-def why_above(model: Ranker, queries: Queries, above: int, below: int, orders: int = 200, seed: int = 1) -> WhyAbove:
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """What a feature is changed to: its place, the values to try, rising (``float32 [values]``, NaN last), and its standard deviation."""
+
+    feature: int
+    values: Floats32
+    deviation: float
+
+
+def why_above(
+    model: Ranker, queries: Queries, above: int, below: int, orders: int = 200, seed: int = 1, tried: Sequence[Tried] | None = None
+) -> WhyAbove:
     """Why row `above` of some queries has a higher score than row `below`.
 
     Args:
@@ -99,6 +110,7 @@ def why_above(model: Ranker, queries: Queries, above: int, below: int, orders: i
         queries: with the model's features, which are read by name; changes are to values that occur in them.
         orders: random orders of the features, where contributions are sampled.
         seed: of these.
+        tried: `values_to_try` of the model and the queries, for whoever asks of many pairs; found where it is left out.
 
     Raises:
         ValueError: for a feature that the queries lack, rows that are none, the same, or not in this order by the model's scores; as
@@ -117,7 +129,8 @@ def why_above(model: Ranker, queries: Queries, above: int, below: int, orders: i
     shown = [k for k in np.argsort(-np.abs(contributions), kind="stable").tolist() if differ[k] or contributions[k] != 0]
     upper, lower = pair.astype(np.float64).tolist()
     reasons = tuple(Reason(model.names[k], upper[k], lower[k], float(contributions[k]), float(errors[k])) for k in shown)
-    return WhyAbove(above, below, (float(scores[0]), float(scores[1])), method, reasons, changes(model, features, pair))
+    tried = values_to_try(model, queries) if tried is None else tried
+    return WhyAbove(above, below, (float(scores[0]), float(scores[1])), method, reasons, changes(model, tried, pair))
 
 
 def contributions_of(model: Ranker, pair: Floats32, orders: int, seed: int) -> tuple[str, Floats, Floats]:
@@ -185,17 +198,17 @@ def _added(model: Ranker, pair: Floats32, players: Ints, order: Ints) -> Floats:
     return added
 
 
-def changes(model: Ranker, features: Floats32, pair: Floats32) -> tuple[Change, ...]:
+def changes(model: Ranker, tried: Sequence[Tried], pair: Floats32) -> tuple[Change, ...]:
     """The smallest change of each feature of the first, or of the second, of two documents ``float32 [2, features]`` after which the second
-    has the higher score, the smallest first. Values to change to are those of ``features float32 [documents, features]``, of a feature with more
-    than `MOST_VALUES` so many quantiles."""
+    has the higher score, the smallest first."""
     scores, categories = model.predict(pair), model.split_by_categories
     found = []
-    for k, values, deviation in _values(features, not model.needs_complete):
+    for one in tried:
+        k, values, deviation = one.feature, one.values, one.deviation
         for row, sign in ((0, -1.0), (1, 1.0)):
-            tried = np.repeat(pair[row : row + 1], len(values), axis=0)
-            tried[:, k] = values
-            predicted = model.predict(tried)
+            changed = np.repeat(pair[row : row + 1], len(values), axis=0)
+            changed[:, k] = values
+            predicted = model.predict(changed)
             swaps = values[np.isfinite(predicted) & (sign * (predicted - scores[1 - row]) > 0)]
             if len(swaps):
                 gaps = np.abs(swaps.astype(np.float64) - float(pair[row, k]))
@@ -206,9 +219,18 @@ def changes(model: Ranker, features: Floats32, pair: Floats32) -> tuple[Change, 
     return tuple(sorted(found, key=lambda change: change.deviations))
 
 
-def _values(features: Floats32, missing: bool) -> Iterator[tuple[int, Floats32, float]]:
-    """Of each feature that varies its place, the values to try, rising, and its standard deviation; NaN last where it occurs and `missing`
-    is to be tried."""
+def values_to_try(model: Ranker, queries: Queries) -> tuple[Tried, ...]:
+    """Of each of the model's features that varies in these queries the values that occur, of one with more than `MOST_VALUES` so many quantiles;
+    to be missing is one of them where it occurs and the ranker scores documents that lack the feature.
+
+    Raises:
+        ValueError: for a feature that the queries lack.
+    """
+    features = checked_features(with_features_of(model, queries, "why_above").features, model.names)
+    return tuple(_values(features, not model.needs_complete))
+
+
+def _values(features: Floats32, missing: bool) -> Iterator[Tried]:
     for k, column in enumerate(features.T):
         present = column[np.isfinite(column)]
         values = np.unique(present)
@@ -217,5 +239,5 @@ def _values(features: Floats32, missing: bool) -> Iterator[tuple[int, Floats32, 
             continue
         if len(values) > MOST_VALUES:
             values = np.unique(np.quantile(present, np.linspace(0, 1, MOST_VALUES), method="inverted_cdf"))
-        tried = np.append(values, np.float32(np.nan)) if some_missing and missing else values
-        yield k, tried, float(present.std(dtype=np.float64)) if len(present) else 0.0
+        values = np.append(values, np.float32(np.nan)) if some_missing and missing else values
+        yield Tried(k, values, float(present.std(dtype=np.float64)) if len(present) else 0.0)

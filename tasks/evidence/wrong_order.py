@@ -8,8 +8,9 @@ import numpy as np
 
 import ltr
 from ltr.data.queries import Queries
+from ltr.diagnostics.why_above import values_to_try, why_above
 from tasks.config.click_labels import ClickLog
-from tasks.evidence.reasons import pair_of, worst_pair
+from tasks.evidence.reasons import worst_pair
 from tasks.evidence.segments import described, segments_of
 from tasks.records import DataError, number_of
 from tasks.store.values import names_of
@@ -73,12 +74,13 @@ def summary_of(
         DataError: for a segment that is none.
     """
     chosen = _queries_of(queries, segment, log) if segment else range(queries.n_queries)
-    scores = scores_of(model, queries)
-    names, found = names_of(queries), []
+    scores, tried, found = scores_of(model, queries), values_to_try(model, queries), []
     for k in chosen:
-        rows = slice(int(queries.offsets[k]), int(queries.offsets[k + 1]))
-        if worst_pair(queries.labels[rows], scores[rows], conventions or model.conventions):
-            found.append(pair_of(model, queries, names[k], orders=orders, conventions=conventions).why)
+        start, end = (int(row) for row in queries.offsets[k:][:2])
+        if pair := worst_pair(queries.labels[start:end], scores[start:end], conventions or model.conventions):
+            order = np.argsort(-scores[start:end], kind="stable")
+            above, below = (start + int(order[rank]) for rank in pair)
+            found.append(why_above(model, queries, above, below, orders, tried=tried))
     contributions = np.zeros((len(found), len(model.names)))
     first, nearest = np.zeros(len(model.names), np.int64), np.zeros(len(model.names), np.int64)
     at = {name: place for place, name in enumerate(model.names)}

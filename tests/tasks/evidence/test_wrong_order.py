@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import ltr
+from ltr.diagnostics import why_above
 from tasks.evidence.wrong_order import summary_of
 from tasks.records import DataError
 from tests.conftest import make_queries
@@ -25,6 +26,14 @@ def test_the_feature_that_decides_is_the_largest_reason():
     assert first.contribution == pytest.approx(first.size)
     assert sum(row.nearest for row in summary.features) <= summary.pairs
     assert summary.method == "linear"
+
+
+def test_the_values_to_try_are_looked_up_once_for_all_queries(monkeypatch):
+    calls = []
+    values = why_above._values
+    monkeypatch.setattr(why_above, "_values", lambda *given: calls.append(given) or values(*given))
+    assert summary_of(MODEL, QUERIES).pairs > 20
+    assert len(calls) == 1
 
 
 def test_a_segment_has_its_queries_only():
