@@ -19,7 +19,7 @@ from ltr.kernels.kernel import Floats, Floats32
 from ltr.linear.imputation import Imputation, Way, fit_imputation
 from ltr.metrics.measure import Measure
 from ltr.rankers.base import Arrays, Ranker, Tick, check_data, learned
-from ltr.rankers.features import Features, checked_features
+from ltr.rankers.features import Features, blocks_of, by_rows, checked_features
 from ltr.rankers.surface import Surface, linear_surface
 from ltr.rankers.training import Curve, judged, mean_measure
 
@@ -116,9 +116,10 @@ def minimise(
 
 def standardised(features: Floats32) -> tuple[Floats32, Floats]:
     """Features of mean 0 and standard deviation 1, and the factor of each, ``float64 [features]``; constant features become 0."""
-    mean, deviation = features.mean(axis=0, dtype=np.float64), features.std(axis=0, dtype=np.float64)
+    blocks = [features[:, block] for block in blocks_of(features.shape[1])]
+    mean, deviation = (np.concatenate([of(block, axis=0, dtype=np.float64) for block in blocks]) for of in (np.mean, np.std))
     scale = np.where(deviation > 0, 1 / np.where(deviation > 0, deviation, 1), 0.0)
-    return ((features - mean) * scale).astype(np.float32), scale
+    return by_rows(lambda rows: (rows - mean) * scale, features), scale
 
 
 @dataclass(frozen=True, kw_only=True)

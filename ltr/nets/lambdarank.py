@@ -34,7 +34,7 @@ from ltr.objectives.unbiased import InverseObjective, Kind, Unbiased, by_rank, i
 from ltr.rankers.base import Arrays, Ranker, Tick, check_data, learned
 from ltr.rankers.chosen_way import Auto, chosen_way
 from ltr.rankers.fair_pages import FairPages, largest
-from ltr.rankers.features import Features, checked_features
+from ltr.rankers.features import Features, blocks_of, by_rows, checked_features
 from ltr.rankers.parameters import FACTOR, SEED, SHARE, Span, whole
 from ltr.rankers.surface import Surface
 from ltr.rankers.training import Callback, Curve, Progress, UndefinedMeasureError, checked_callbacks, mean_measure
@@ -634,6 +634,10 @@ def _require_finite(features: Floats32, names: tuple[str, ...]) -> None:
 def _scaling(features: Floats32) -> Floats:
     """Mean and standard deviation of each feature, ``float64 [2, features]``; a constant one gets an infinite deviation: nothing was learned of
     its weight, and no value of it, whenever it comes, says anything."""
+    return np.hstack([_scaling_of(features[:, block]) for block in blocks_of(features.shape[1])])
+
+
+def _scaling_of(features: Floats32) -> Floats:
     present = ~np.isnan(features)
     counts = np.maximum(present.sum(axis=0), 1)
     mean = np.where(present, features, 0).sum(axis=0, dtype=np.float64) / counts
@@ -643,6 +647,6 @@ def _scaling(features: Floats32) -> Floats:
 
 def _standardised(features: Floats32, scaling: Floats) -> Floats32:
     with np.errstate(over="ignore"):  # what is so far from all training queries is infinite
-        array: Floats32 = ((features - scaling[0]) / scaling[1]).astype(np.float32)
-    np.nan_to_num(array, copy=False, nan=0.0, posinf=np.inf, neginf=-np.inf)
-    return array
+        return by_rows(
+            lambda rows: np.nan_to_num((rows - scaling[0]) / scaling[1], nan=0.0, posinf=np.inf, neginf=-np.inf), features
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, cast, overload
 
 import numpy as np
@@ -16,6 +16,8 @@ from ltr.kernels.kernel import Array, Floats32
 
 MOST_DENSE = 1 << 28
 """Numbers of sparse features that are made dense at once."""
+_COLUMNS, _ROWS = 16, 1024
+"""Features, and documents, that are looked at together in float64, which all at once would take several times the memory of the features."""
 
 
 class Frame(Protocol):
@@ -41,6 +43,20 @@ class Frame(Protocol):
 
 Features = ArrayLike | Frame
 """``[documents, features]``, or a frame whose columns have the features' names."""
+
+
+def blocks_of(n_features: int) -> Iterator[slice]:
+    """All features, 16 to 31 of them at a time, where there are so many: of a single one NumPy would add up the documents in another order."""
+    ends = [int(block[-1]) + 1 for block in np.array_split(np.arange(n_features), max(n_features // _COLUMNS, 1)) if len(block)]
+    yield from map(slice, [0, *ends], ends)
+
+
+def by_rows(of: Callable[[Floats32], Array], features: Floats32) -> Floats32:
+    """``of(features) float32 [documents, features]``, which makes each number of one number."""
+    made = np.empty(features.shape, np.float32)
+    for first in range(0, len(features), _ROWS):
+        made[first : first + _ROWS] = of(features[first : first + _ROWS])
+    return made
 
 
 def checked_features(features: Features, names: tuple[str, ...]) -> Floats32:

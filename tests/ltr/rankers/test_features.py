@@ -1,12 +1,17 @@
 """Features as users give them: frames by name, arrays of any order in memory, and what holds no numbers."""
 
+import tracemalloc
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
 import ltr
+from ltr.linear.linear_ranker import standardised
+from ltr.nets.lambdarank import _scaling, _standardised
 from ltr.rankers.base import digest_of
+from ltr.rankers.features import blocks_of
 from tests.conftest import make_queries
 
 
@@ -62,3 +67,42 @@ def test_arrays_of_another_shape_or_order_in_memory():
     square = np.arange(4.0).reshape(2, 2)
     assert digest_of("kind", {"a": square}) != digest_of("kind", {"a": square.ravel()})
     assert digest_of("kind", {"a": square}) == digest_of("kind", {"a": np.asfortranarray(square)})
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 16, 17, 33, 136])
+def test_blocks_are_all_features_and_none_stands_alone(n_features):
+    blocks = [range(n_features)[block] for block in blocks_of(n_features)]
+    assert [k for block in blocks for k in block] == list(range(n_features))
+    assert n_features == 1 or min(map(len, blocks)) > 1
+    assert max(map(len, blocks)) < 32
+
+
+@pytest.mark.parametrize("n_features", [1, 5, 33])
+def test_what_is_standardised_in_blocks_has_the_bits_of_what_is_at_once(n_features):
+    rng = np.random.default_rng(n_features)
+    features = (rng.normal(size=(9000, n_features)) * 10 ** rng.uniform(-3, 4, n_features)).astype(np.float32)
+    mean, deviation = features.mean(axis=0, dtype=np.float64), features.std(axis=0, dtype=np.float64)
+    linear, scale = standardised(features)
+    assert np.array_equal(scale, 1 / deviation)
+    assert np.array_equal(linear, ((features - mean) * scale).astype(np.float32))
+    features[rng.random(features.shape) < 0.1] = np.nan
+    present = ~np.isnan(features)
+    mean = np.where(present, features, 0).sum(axis=0, dtype=np.float64) / present.sum(axis=0)
+    deviation = np.sqrt((np.where(present, features - mean, 0.0) ** 2).sum(axis=0) / present.sum(axis=0))
+    scaling = _scaling(features)
+    assert np.array_equal(scaling, [mean, deviation])
+    assert np.array_equal(_standardised(features, scaling), np.nan_to_num(((features - mean) / deviation).astype(np.float32)))
+
+
+def test_standardising_takes_no_more_memory_than_what_comes_of_it():
+    """Four times as much was taken, in float64."""
+    features = np.random.default_rng(0).normal(size=(40_000, 64)).astype(np.float32)
+    scaling, peaks = _scaling(features), []
+    for standardise in (lambda: _scaling(features), lambda: _standardised(features, scaling), lambda: standardised(features)):
+        tracemalloc.start()
+        try:
+            standardise()
+            peaks.append(tracemalloc.get_traced_memory()[1] / features.nbytes)
+        finally:
+            tracemalloc.stop()
+    assert max(peaks) < 1.5, peaks
