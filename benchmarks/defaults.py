@@ -6,9 +6,9 @@ OHSUMED and MQ2008 have LETOR's folds; LightGBM's example and generated data (`b
 time with 30 % of its values missing. As they come all may take 500 rounds, CatBoost its own 1,000, tuned 1,000; all stop 100 after their best.
 
 An average over folds learns from the training and the validation queries together: it is stopped by the parts of them that it cuts itself, and
-so are the peers averaged in the same way.
+so are the peers averaged in the same way. Alone each learns from all these queries, with nothing to stop by.
 
-python benchmarks/defaults.py [linear | mixed | ensemble | folds | peers-folds | tuned]
+python benchmarks/defaults.py [linear | mixed | ensemble | folds | peers-folds | alone | tuned]
 """
 
 import os
@@ -209,6 +209,32 @@ def averaged(fit: Fit) -> Fit:
     return of_folds
 
 
+def ours_alone(train: Queries, valid: Queries, seed: int) -> Predict:
+    return ltr.LambdaMART(conventions=RULES, seed=seed).fit(joined([train, valid])).predict
+
+
+def lightgbm_alone(train: Queries, valid: Queries, seed: int) -> Predict:
+    from lightgbm import LGBMRanker
+
+    both = joined([train, valid])
+    return LGBMRanker(verbose=-1).fit(both.features, both.labels, group=np.diff(both.offsets)).predict
+
+
+def xgboost_alone(train: Queries, valid: Queries, seed: int) -> Predict:
+    from xgboost import XGBRanker
+
+    both = joined([train, valid])
+    return XGBRanker().fit(both.features, both.labels, qid=ids(both)).predict
+
+
+def catboost_alone(train: Queries, valid: Queries, seed: int) -> Predict:
+    from catboost import CatBoostRanker, Pool
+
+    both = joined([train, valid])
+    model = CatBoostRanker(loss_function="YetiRank", random_seed=seed, verbose=False, allow_writing_files=False)
+    return model.fit(Pool(both.features, both.labels, group_id=ids(both))).predict
+
+
 PEERS = ("lightgbm", "xgboost-cpu", "catboost")
 RANKERS: dict[str, tuple[Fit, tuple[int, ...]]] = {
     "LambdaMART": (ours, SEEDS), "average of 5": (average, SEEDS[:1]), "LightGBM": (lightgbm, (0,)), "XGBoost": (xgboost, (0,)),
@@ -224,6 +250,10 @@ OF_FOLDS: dict[str, tuple[Fit, tuple[int, ...]]] = {
 }
 PEERS_OF_FOLDS: dict[str, tuple[Fit, tuple[int, ...]]] = {
     "LightGBM": (averaged(lightgbm), (1,)), "XGBoost": (averaged(xgboost), (1,)), "CatBoost": (averaged(catboost), (1,)),
+}  # fmt: skip
+ALONE: dict[str, tuple[Fit, tuple[int, ...]]] = {
+    "LambdaMART": (ours_alone, SEEDS[:3]), "LightGBM": (lightgbm_alone, (0,)), "XGBoost": (xgboost_alone, (0,)),
+    "CatBoost": (catboost_alone, SEEDS[:1]),
 }  # fmt: skip
 TUNED: dict[str, tuple[Fit, tuple[int, ...]]] = {
     "LightGBM": (tuned(lightgbm, grid(rounds=[1000], learning_rate=[0.03, 0.1], num_leaves=[7, 15, 31], min_child_samples=[20, 50])), (0,)),
@@ -281,6 +311,8 @@ def main(asked: Sequence[str]) -> None:
         table("defaults.folds", "Averages over folds", OF_FOLDS, "over three seeds too")
     if asked in ([], ["peers-folds"]):
         table("defaults.peers-folds", "The peers averaged over folds", PEERS_OF_FOLDS, "one seed")
+    if asked in ([], ["alone"]):
+        table("defaults.alone", "Rankers as they come, without validation queries", ALONE, "of LambdaMART over three seeds too")
     if asked in ([], ["tuned"]):
         chosen = "chosen on the validation queries, over 12 settings, CatBoost over 6"
         table("defaults.tuned", "The peers tuned", TUNED, chosen)
