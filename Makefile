@@ -17,18 +17,23 @@ help:  ## this list
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v < (3, 15) else f"lambdaflow needs Python 3.11 to 3.14, this is {v[0]}.{v[1]}; try make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
+
+$(BIN)/uv: | $(BIN)/python
 	-$(BIN)/python -m pip install --quiet --constraint constraints.txt uv
 
-# uv takes a seventh of pip's processor time. It does not read pip's settings: where it fails, pip has the last word.
+# uv takes a seventh of pip's processor time. Of pip's settings it is told the index; where it fails, pip has the last word.
+ifdef PIP_INDEX_URL
+export UV_DEFAULT_INDEX ?= $(PIP_INDEX_URL)
+endif
 # Without --compile-bytecode what is imported is compiled then.
 installed = $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt $(1) --editable '.$(2)' \
 	|| $(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.$(2)'
 
-$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/uv
 	$(call installed,--compile-bytecode)
 	@touch $@
 
-$(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/uv
 	$(call installed,,[dev])
 	@touch $(VENV)/.installed $@
 

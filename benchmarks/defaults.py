@@ -196,7 +196,7 @@ def ensemble_of_folds(train: Queries, valid: Queries, seed: int) -> Predict:
 
 
 def averaged(fit: Fit) -> Fit:
-    """The mean of five, each stopped by a fifth of all queries and learned from the others, as `ltr.Average` does it."""
+    """The mean of five on one scale, each stopped by a fifth of all queries and learned from the others."""
 
     def of_folds(train: Queries, valid: Queries, seed: int) -> Predict:
         both = joined([train, valid])

@@ -20,7 +20,7 @@ import numpy as np
 
 from ltr.data.arrays import plain_number
 from ltr.data.digests import chosen, equal_parts
-from ltr.data.queries import Queries, canonical, select
+from ltr.data.queries import Queries, canonical, select, without_features
 from ltr.kernels.kernel import Bools, Floats, Floats32, Ints
 from ltr.metrics.measure import Measure
 from ltr.objectives.unbiased import Unbiased
@@ -121,7 +121,7 @@ class Average(Ranker):
         Raises:
             ValueError: saying what is wrong with the queries; for weights of queries where one of the rankers has no use for them; for a
                 column with missing values, which have no place on a common scale; for copies that nothing tells apart; for fewer queries
-                than `folds`.
+                than `folds`, and for a part of them on which what would stop a member is undefined.
         """
         super().check(queries)
         if self.folds and queries.n_queries < self.folds:
@@ -140,6 +140,20 @@ class Average(Ranker):
                     f"average: {member.feature!r} is missing for {missing:,} of {queries.n_documents:,} documents, and a column ranks these "
                     "last without a score, so there is nothing to average; data.run_forms: [min-max] gives such documents of a run 0"
                 )
+        if self.folds:
+            self._check_parts(queries)
+
+    def _check_parts(self, queries: Queries) -> None:
+        watched, labels = dict.fromkeys(member.watched for member in self.of if member.watched), without_features(queries)
+        for copy in range(self._n_copies):
+            part = select(labels, np.flatnonzero(self._held_out(queries, copy)))
+            for measure in watched:
+                try:
+                    mean_measure(str(measure), part, np.zeros(part.n_documents), self.conventions)
+                except UndefinedMeasureError as error:
+                    raise ValueError(
+                        f"average: folds={self.folds} makes a part of {part.n_queries} training queries, of which {error}; fewer folds make larger parts"
+                    ) from None
 
     def fit(self, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> Self:
         """A fitted copy.
@@ -162,14 +176,14 @@ class Average(Ranker):
         queries = canonical(queries)
         members: list[Ranker] = []
         for k in range(self._n_copies):
-            held_out = self._held_out(queries, k)
+            held_out = self._held_out(queries, k) if self.folds else None
             learned_from, stops_it = (
                 (queries, valid) if held_out is None else (select(queries, np.flatnonzero(part)) for part in (~held_out, held_out))
             )
             drawn = self._drawn(learned_from, k)
             for place, member in enumerate(self.of):
                 same = k > 0 and drawn is queries and not _has_seed(member)
-                members.append(members[place] if same else _seeded(member, self._seed_of(member, k)).fit(drawn, stops_it, tick))
+                members.append(members[place] if same else self._fitted(member, k, drawn, stops_it, tick))
         deviations = np.array([_deviation(member.predict(queries.features), queries) for member in members])
         counts = self._selected(members, deviations, judging, by_parts) if self.selection and judging is not None else None
         remarks = tuple(f"{member.kind} {k}: {remark}" for k, member in enumerate(members, 1) for remark in member.remarks)
@@ -180,6 +194,14 @@ class Average(Ranker):
             if judging is not None and any(are_pages(judging, way, source, largest(learned)) for way in ways):
                 remarks += (AS_THEY_ARE,)
         return replace(self, members=tuple(members), deviations=deviations, counts=counts, names=queries.names, remarks=remarks)
+
+    def _fitted(self, member: Ranker, copy: int, queries: Queries, valid: Queries | None, tick: Tick | None) -> Ranker:
+        try:
+            return _seeded(member, self._seed_of(member, copy)).fit(queries, valid, tick)
+        except ValueError as error:
+            if self.folds is None:
+                raise
+            raise ValueError(f"average: without part {copy % self.folds + 1} of folds={self.folds}: {error}") from error
 
     def _selected(self, members: Sequence[Ranker], deviations: Floats, judging: Queries, by_parts: bool) -> Ints:
         """How often each of `of` counts: once, and once more wherever that was best on these queries, each part of them `by_parts` scored by the
@@ -225,10 +247,9 @@ class Average(Ranker):
         """How many members there are of each of `of`."""
         return self.copies * (self.folds or 1)
 
-    def _held_out(self, queries: Queries, copy: int) -> Bools | None:
-        """The queries that a copy does not learn from and stops by, ``bool [queries]``; None without `folds`."""
-        if self.folds is None:
-            return None
+    def _held_out(self, queries: Queries, copy: int) -> Bools:
+        """The queries that a copy does not learn from and stops by, ``bool [queries]``."""
+        assert self.folds is not None
         cut, part = divmod(copy, self.folds)
         held_out: Bools = equal_parts(queries.keys, self.folds, (self.seed, cut, _OF_FOLDS)) == part
         return held_out
@@ -365,7 +386,7 @@ class Average(Ranker):
         return "linear" if forms == {"linear"} else None
 
 
-AS_THEY_ARE = "selection uses uncorrected clicks on validation pages, which favour the order they were shown in"
+AS_THEY_ARE = "selection uses uncorrected clicks, which favour the order that pages were shown in"
 """What is said where it does."""
 _OF_COPIES, _OF_FOLDS = 1, 2
 """Behind a seed, so that a copy's queries are not drawn as the first member draws those of a tree."""

@@ -126,6 +126,16 @@ def test_what_a_member_cannot_learn_from_is_told_before_training():
         ltr.Average([replace(TREES, min_docs_in_leaf=10_000)]).check(queries)
     with pytest.raises(ValueError, match="average: folds=21 of 20 training queries leaves a part without any"):
         ltr.Average(TREES, folds=21).fit(queries)
+    rare = replace(queries, labels=np.where(np.arange(queries.n_documents) == 3, 1.0, 0.0))
+    with pytest.raises(
+        ValueError,
+        match=r"folds=4 makes a part of 5 training queries, of which ndcg_10 is undefined on every query: .*; fewer folds",
+    ):
+        ltr.Average(TREES, folds=4).check(rare)
+    ltr.Average(replace(TREES, stop_on=None), folds=4).check(rare)
+    few = replace(queries, document_weights=np.where(np.arange(queries.n_documents) == 3, 1.0, 0.0))
+    with pytest.raises(ValueError, match=r"average: without part \d+ of folds=20: LambdaMART.fit: document_weights"):
+        ltr.Average(replace(TREES, stop_on=None), folds=20).fit(few)
     with pytest.raises(ValueError, match="leaves none for copy"):
         ltr.Average(TREES, query_share=1e-9).fit(queries)
     assert ltr.Average([TREES, ltr.RankSVM()]).needs_complete
