@@ -227,14 +227,6 @@ def xgboost_alone(train: Queries, valid: Queries, seed: int) -> Predict:
     return XGBRanker().fit(both.features, both.labels, qid=ids(both)).predict
 
 
-def catboost_alone(train: Queries, valid: Queries, seed: int) -> Predict:
-    from catboost import CatBoostRanker, Pool
-
-    both = joined([train, valid])
-    model = CatBoostRanker(loss_function="YetiRank", random_seed=seed, verbose=False, allow_writing_files=False)
-    return model.fit(Pool(both.features, both.labels, group_id=ids(both))).predict
-
-
 PEERS = ("lightgbm", "xgboost-cpu", "catboost")
 RANKERS: dict[str, tuple[Fit, tuple[int, ...]]] = {
     "LambdaMART": (ours, SEEDS), "average of 5": (average, SEEDS[:1]), "LightGBM": (lightgbm, (0,)), "XGBoost": (xgboost, (0,)),
@@ -253,7 +245,6 @@ PEERS_OF_FOLDS: dict[str, tuple[Fit, tuple[int, ...]]] = {
 }  # fmt: skip
 ALONE: dict[str, tuple[Fit, tuple[int, ...]]] = {
     "LambdaMART": (ours_alone, SEEDS[:3]), "LightGBM": (lightgbm_alone, (0,)), "XGBoost": (xgboost_alone, (0,)),
-    "CatBoost": (catboost_alone, SEEDS[:1]),
 }  # fmt: skip
 TUNED: dict[str, tuple[Fit, tuple[int, ...]]] = {
     "LightGBM": (tuned(lightgbm, grid(rounds=[1000], learning_rate=[0.03, 0.1], num_leaves=[7, 15, 31], min_child_samples=[20, 50])), (0,)),
