@@ -47,8 +47,9 @@ Features = ArrayLike | Frame
 
 def blocks_of(n_features: int) -> Iterator[slice]:
     """All features, 16 to 31 of them at a time, where there are so many: of a single one NumPy would add up the documents in another order."""
-    ends = [int(block[-1]) + 1 for block in np.array_split(np.arange(n_features), max(n_features // _COLUMNS, 1)) if len(block)]
-    yield from map(slice, [0, *ends], ends)
+    n_blocks = max(n_features // _COLUMNS, 1)
+    ends = [n_features * k // n_blocks for k in range(n_blocks + 1)]
+    yield from map(slice, ends, ends[1:])
 
 
 def by_rows(of: Callable[[Floats32], Array], features: Floats32) -> Floats32:

@@ -69,17 +69,18 @@ def test_arrays_of_another_shape_or_order_in_memory():
     assert digest_of("kind", {"a": square}) == digest_of("kind", {"a": np.asfortranarray(square)})
 
 
-@pytest.mark.parametrize("n_features", [1, 2, 16, 17, 33, 136])
+@pytest.mark.parametrize("n_features", [0, 1, 2, 16, 17, 33, 136])
 def test_blocks_are_all_features_and_none_stands_alone(n_features):
     blocks = [range(n_features)[block] for block in blocks_of(n_features)]
     assert [k for block in blocks for k in block] == list(range(n_features))
-    assert n_features == 1 or min(map(len, blocks)) > 1
+    assert n_features <= 1 or min(map(len, blocks)) > 1
     assert max(map(len, blocks)) < 32
 
 
 @pytest.mark.parametrize("n_features", [1, 5, 33])
 def test_what_is_standardised_in_blocks_has_the_bits_of_what_is_at_once(n_features):
     rng = np.random.default_rng(n_features)
+    assert [one.shape for one in standardised(np.empty((5, 0), np.float32))] == [(5, 0), (0,)]
     features = (rng.normal(size=(9000, n_features)) * 10 ** rng.uniform(-3, 4, n_features)).astype(np.float32)
     mean, deviation = features.mean(axis=0, dtype=np.float64), features.std(axis=0, dtype=np.float64)
     linear, scale = standardised(features)
