@@ -38,6 +38,12 @@ if TYPE_CHECKING:
 
 _LAST_WORDS, _INTERRUPTED = 5.0, 0.5
 """Seconds that a server has to write down the last events; of a command that is interrupted, which has told it the end already."""
+_RECORDER = {
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "256",
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
+}
+"""Task runs are written many at a time, within a second. One at a time, as Prefect's server comes, it falls behind a flow of short tasks, and
+what it has not written when the command ends is lost."""
 _LOG_HOLDS = 2**20
 """Bytes of what servers said, beyond which a new one begins anew."""
 
@@ -144,7 +150,7 @@ def _begin(port: socket.socket, password: str, settings: Mapping[str, str]) -> s
         ours["PYTHONPATH"] = os.pathsep.join(filter(None, (str(checkout), os.environ.get("PYTHONPATH"))))
     return subprocess.Popen(
         [sys.executable, "-m", "flows.own_server", str(port.fileno())],
-        env={**os.environ, **settings, **ours}, stdin=subprocess.PIPE, pass_fds=[port.fileno()], start_new_session=True,
+        env={**_RECORDER, **os.environ, **settings, **ours}, stdin=subprocess.PIPE, pass_fds=[port.fileno()], start_new_session=True,
     )  # fmt: skip
 
 

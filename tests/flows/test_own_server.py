@@ -31,6 +31,20 @@ print("heartbeats:", get_current_settings().flows.heartbeat_frequency, flush=Tru
 time.sleep(300)
 """
 
+TASKS = """
+from flows import make_state_folder
+make_state_folder()
+from flows.own_server import use_own_server
+use_own_server()
+from prefect import flow, task
+@task
+def short(k): return k
+@flow
+def many():
+    for k in range(200): short(k)
+many()
+"""
+
 BEGUN = """
 import time
 from flows.own_server import begin_own_server
@@ -111,6 +125,13 @@ def test_two_at_once_in_an_empty_folder_both_answer_and_each_ends_with_its_owner
     assert len({version_of(path) for path in (template, *made)}) == 1
     with closing(sqlite3.connect(made[1])) as store:
         assert store.execute("select * from mark").fetchall() == []
+
+
+def test_a_command_that_ends_with_many_short_tasks_has_them_all_written(tmp_path):
+    """Written one at a time, some 50 of these 200 were there when the server ended."""
+    subprocess.run([sys.executable, "-c", TASKS], cwd=tmp_path, env=own_environment(), check=True, capture_output=True)
+    with closing(sqlite3.connect(tmp_path / ".lambdaflow" / "prefect" / "prefect.db")) as store:
+        assert store.execute("select state_name, count(*) from task_run group by 1").fetchall() == [("Completed", 200)]
 
 
 @pytest.mark.parametrize("room", [True, False])
