@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 
 from ltr.kernels.kernel import F8, F8_1D, I8, Address, Floats, Kernel, inner, kernel_at, record_type
+from ltr.kernels.ranking import sort_falling
 from ltr.metrics.measure import N_AUX, prepare_kernel, row_kernel, value_kernel
 from ltr.objectives.pair_costs import cost_kernel
 
@@ -214,7 +215,8 @@ def discrete_bounded(scores: Floats, gains: Floats, groups: Floats, weighting: W
     before = value(gains, ends, curve, cutoff)
     if np.isnan(before):
         return 0
-    ideal = np.argsort(-gains, kind="mergesort")
+    ideal = np.empty(n, np.int64)
+    sort_falling(gains, ideal)
     moved = np.empty(n)
     effective = 0
     for target in range(n):

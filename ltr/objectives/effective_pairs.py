@@ -15,7 +15,7 @@ from ltr.data.arrays import scores_of
 from ltr.data.offsets import group_of_rows
 from ltr.data.queries import Queries
 from ltr.kernels.kernel import F8_1D, I8, I8_1D, Address, Floats, Ints, Kernel, address, ready
-from ltr.kernels.ranking import by_score
+from ltr.kernels.ranking import by_score, sort_falling
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import (
     N_AUX,
@@ -135,15 +135,20 @@ def _count(
 ) -> None:
     for q in prange(len(offsets) - 1):
         first, last = offsets[q], offsets[q + 1]
-        order = by_score(scores[first:last])
-        order = order[~np.isnan(gains[first:last][order])]
-        n = len(order)
+        order, n = by_score(scores[first:last]), 0
+        for d in order:
+            if not np.isnan(gains[first + d]):
+                order[n] = first + d
+                n += 1
         if n == 0:
             continue
-        own_gains, own_groups, own_level = gains[first:last][order], groups[first:last][order], level[first:last][order]
+        own_gains, own_groups, own_level = np.empty(n), np.empty(n), np.empty(n, np.int64)
+        for t in range(n):
+            own_gains[t], own_groups[t], own_level[t] = gains[order[t]], groups[order[t]], level[order[t]]
         aux, change = np.empty((N_AUX, n + 1)), np.zeros(n)
         rows = prepare_kernel(prepare)(own_gains, curve, cutoff, aux)
-        ideal = np.argsort(-own_gains, kind="mergesort")
+        ideal = np.empty(n, np.int64)
+        sort_falling(own_gains, ideal)
         for t in range(n):
             band = 0
             for end in BANDS:

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from ltr.data.arrays import floats_of
 from ltr.kernels.kernel import F8, F8_1D, I8, I8_1D, Bools, Floats, Ints, Ints32, inner, ready
-from ltr.kernels.ranking import by_score
+from ltr.kernels.ranking import by_score, sort_falling
 from ltr.metrics.evaluation import NOT_RANKED, tie_groups
 from ltr.metrics.many import READING, Judged, Reading, value_at
 from ltr.metrics.measure import fewer_is_better, value_kernel
@@ -178,21 +178,49 @@ def _walk_all(
 @njit(cache=True)
 def _value_of(scores: Floats, gains: Floats, reading: Reading) -> float:
     """`value_at` of the documents that have ranks; where only those above a cutoff matter, the rest is not ranked."""
-    n, cutoff = np.count_nonzero(scores > NOT_RANKED), reading.cutoff
+    n, cutoff = _listed(scores), reading.cutoff
     if n == len(scores) and (not reading.cut or cutoff >= n):
         whole: float = value_at(scores, gains, reading)
         return whole
-    near = scores >= _highest(scores, cutoff) if reading.cut and cutoff < n else scores > NOT_RANKED
-    above = scores[near]
-    order = by_score(above)
+    near = np.empty(len(scores), np.bool_)
+    level, m = -np.inf, 0
+    if reading.cut and cutoff < n:
+        level = _highest(scores, cutoff)
+    for d in range(len(scores)):
+        near[d] = scores[d] >= level and scores[d] > NOT_RANKED
+        m += near[d]
+    above, own = _kept_first(scores, near)[:m], _kept_first(gains, near)
+    order, ranked = by_score(above), own.copy()
     ends = np.arange(1, n + 1)
-    groups = tie_groups(above, order, ends) if reading.in_expectation else len(above)
-    for k in range(len(above), n):
+    groups = tie_groups(above, order, ends) if reading.in_expectation else m
+    for k in range(m, n):
         ends[groups] = k + 1
         groups += 1
-    ranked = np.append(gains[near][order], gains[~near])
+    for k in range(m):
+        ranked[k] = own[order[k]]
     found: float = value_kernel(reading.value)(ranked, ends[:groups], reading.curve, cutoff)
     return found
+
+
+@njit(cache=True)
+def _listed(scores: Floats) -> int:
+    """How many documents have a rank."""
+    n = 0
+    for score in scores:
+        n += score > NOT_RANKED
+    return n
+
+
+@njit(cache=True)
+def _kept_first(values: Floats, kept: Bools) -> Floats:
+    """The values that are kept, then the others, each in the order given: of a mask numba compiles every use anew, for half a second each."""
+    parted, k = np.empty(len(values)), 0
+    for wanted in (True, False):
+        for d in range(len(values)):
+            if kept[d] == wanted:
+                parted[k] = values[d]
+                k += 1
+    return parted
 
 
 @njit(cache=True)
@@ -208,17 +236,20 @@ def _walk(first: Floats, second: Floats, gains: Floats, reading: Reading) -> tup
     """
     curve, cutoff, value, in_expectation = reading.curve, reading.cutoff, value_kernel(reading.value), reading.in_expectation
     at_first, at_second = _value_of(first, gains, reading), _value_of(second, gains, reading)
-    rest = np.empty(0)
-    listed = first > NOT_RANKED
-    absent = gains[~listed]
-    if len(absent):
-        first, second, gains = first[listed], second[listed], gains[listed]
-    if reading.cut and cutoff < len(first):
+    kept, n = np.empty(len(first), np.bool_), _listed(first)
+    for d in range(len(first)):
+        kept[d] = first[d] > NOT_RANKED
+    n_listed, ranked = n, _kept_first(gains, kept)
+    first, second = _kept_first(first, kept)[:n], _kept_first(second, kept)[:n]
+    if reading.cut and cutoff < n:
         near = _contenders(first, second, cutoff)
-        first, second, gains, rest = first[near], second[near], gains[near], gains[~near]
-    n = len(first)
-    order = np.argsort(-second, kind="mergesort")
-    order = order[np.argsort(-first[order], kind="mergesort")]
+        parted, n = _kept_first(ranked[:n], near), 0
+        for d in range(len(parted)):
+            ranked[d] = parted[d]
+            if near[d]:
+                n += 1
+        first, second = _kept_first(first, near)[:n], _kept_first(second, near)[:n]
+    order = _by_both(first, second)
     begin, size, units = np.empty(n, np.int64), np.empty(n, np.int64), 0
     for k in range(n):
         d, e = order[k], order[k - 1]
@@ -231,13 +262,13 @@ def _walk(first: Floats, second: Floats, gains: Floats, reading: Reading) -> tup
     for u in range(units):
         a[u], b[u] = first[order[begin[u]]], second[order[begin[u]]]
     for k in range(n):
-        own[k] = gains[order[k]]
+        own[k] = ranked[order[k]]
     alive = _alive(b, size, units, cutoff) if reading.cut and cutoff < n else np.arange(units)
     # `place` is where a unit's documents are now; those that never matter stand behind all others
-    place, ends = np.empty(units, np.int64), np.empty(n + len(rest), np.int64)
-    ranked = np.concatenate((np.empty(n), rest, absent))
+    place, ends = np.empty(units, np.int64), np.empty(n_listed, np.int64)
     matters, filled = np.zeros(units, np.bool_), 0
-    matters[alive] = True
+    for u in alive:
+        matters[u] = True
     for wanted in (True, False):
         for u in range(units):
             if matters[u] == wanted:
@@ -247,7 +278,10 @@ def _walk(first: Floats, second: Floats, gains: Floats, reading: Reading) -> tup
                 filled += size[u]
     grouped, mean = units < n, np.empty(units)
     for u in range(units):
-        mean[u] = own[begin[u] : begin[u] + size[u]].mean()
+        total = 0.0
+        for k in range(begin[u], begin[u] + size[u]):
+            total += own[k]
+        mean[u] = total / size[u]
     groups = _ends(place, size, units, filled, ends)
     times, above, below = _crossings(a, b, alive)
     alphas, values, found, added = np.empty(len(times)), np.empty(len(times) + 1), 0, 0
@@ -282,6 +316,19 @@ def _walk(first: Floats, second: Floats, gains: Floats, reading: Reading) -> tup
     return alphas[:found].copy(), values[: found + 1].copy(), at_first, at_second
 
 
+@njit(cache=True)
+def _by_both(first: Floats, second: Floats) -> Ints:
+    """Positions by falling first score, then falling second, then as they stand."""
+    by_second, n = by_score(second), len(first)
+    then, order = np.empty(n), np.empty(n, np.int64)
+    for k in range(n):
+        then[k] = first[by_second[k]]
+    by_first = by_score(then)
+    for k in range(n):
+        order[k] = by_second[by_first[k]]
+    return order
+
+
 @inner()
 def _brings(u: int, place: Ints, size: Ints, mean: Floats, curve: Floats) -> float:
     """What a unit adds to Σ gain · curve where it stands."""
@@ -296,17 +343,21 @@ def _contenders(first: Floats, second: Floats, cutoff: int) -> Bools:
     """The documents that the `cutoff` ones which are high in both rankings are not all above, in both: others never come into the
     ranks that matter."""
     n = len(first)
-    low, width = np.array([first.min(), second.min()]), np.array([np.ptp(first), np.ptp(second)])
-    width[width == 0.0] = 1.0
-    scaled = np.empty((2, n))
-    scaled[0], scaled[1] = (first - low[0]) / width[0], (second - low[1]) / width[1]
-    both = np.minimum(scaled[0], scaled[1])
+    lows = first.min(), second.min()
+    widths = first.max() - lows[0], second.max() - lows[1]
+    both = np.empty(n)
+    for d in range(n):
+        one = (first[d] - lows[0]) / (widths[0] or 1.0)
+        other = (second[d] - lows[1]) / (widths[1] or 1.0)
+        both[d] = min(one, other)
     level = _highest(both, cutoff)
     corner = np.full(2, np.inf)  # of the documents that are that high, unscaled: scaling may make equal what is not
     for d in range(n):
         if both[d] >= level:
             corner[0], corner[1] = min(corner[0], first[d]), min(corner[1], second[d])
-    kept: Bools = (first >= corner[0]) | (second >= corner[1])
+    kept = np.empty(n, np.bool_)
+    for d in range(n):
+        kept[d] = first[d] >= corner[0] or second[d] >= corner[1]
     return kept
 
 
@@ -385,5 +436,11 @@ def _crossings(a: Floats, b: Floats, alive: Ints) -> tuple[Floats, Ints32, Ints3
                 if 0.0 < time < 1.0:
                     times[n], above[n], below[n] = time, u, v
                     n += 1
-    order = np.argsort(times[:n], kind="mergesort")
-    return times[:n][order], above[:n][order], below[:n][order]
+    order, sooner = np.empty(n, np.int64), np.empty(n)
+    for k in range(n):
+        sooner[k] = -times[k]
+    sort_falling(sooner, order)
+    of_times, of_above, of_below = np.empty(n), np.empty(n, np.int32), np.empty(n, np.int32)
+    for k in range(n):
+        of_times[k], of_above[k], of_below[k] = times[order[k]], above[order[k]], below[order[k]]
+    return of_times, of_above, of_below
