@@ -267,8 +267,8 @@ def _walk(first: Floats, second: Floats, gains: Floats, reading: Reading) -> tup
     # `place` is where a unit's documents are now; those that never matter stand behind all others
     place, ends = np.empty(units, np.int64), np.empty(n_listed, np.int64)
     matters, filled = np.zeros(units, np.bool_), 0
-    for u in alive:
-        matters[u] = True
+    for k in range(len(alive)):
+        matters[alive[k]] = True
     for wanted in (True, False):
         for u in range(units):
             if matters[u] == wanted:
