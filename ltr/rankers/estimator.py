@@ -391,4 +391,10 @@ def _sets(
 
 def _is_set(given: object) -> bool:
     """Whether this is ``(X, y)``, ``(X, y, qid)`` or ``(X, y, None, group)``, and no list of them."""
-    return isinstance(given, list | tuple) and 2 <= len(given) <= 4 and not isinstance(given[0], tuple)
+    if not isinstance(given, list | tuple) or not 2 <= len(given) <= 4:
+        return False
+    first = given[0]
+    is_set_itself = isinstance(first, tuple) or (
+        isinstance(first, list) and len(getattr(next(iter(first), None), "shape", ())) == 2
+    )
+    return not is_set_itself

@@ -274,13 +274,20 @@ def test_validation_sets_are_given_as_in_lightgbm_and_in_xgboost():
     expected = ltr.Estimator(model).fit(X, y, qid, eval_set=SETS)
     pairs = [(X, y) for X, y, _ in SETS]
     by_qid = ltr.Estimator(model).fit(X, y, qid, eval_set=pairs, eval_qid=[qid for *_, qid in SETS])
+    as_lists = ltr.Estimator(model).fit(X, y, qid, eval_set=[[*pair] for pair in pairs], eval_qid=[qid for *_, qid in SETS])
+    assert as_lists.evals_result_ == by_qid.evals_result_
     assert by_qid.model_.digest == expected.model_.digest
     assert by_qid.evals_result_ == expected.evals_result_
     assert list(expected.evals_result_) == ["valid_0", "valid_1"], (
         "it stopped before the tenth tree, where training queries are measured"
     )
     one = ltr.Estimator(model).fit(X, y, qid, eval_set=[SETS[0]])
-    for same in ({"valid": SETS[0]}, {"eval_set": SETS[0]}, {"eval_set": [pairs[0]], "eval_qid": [SETS[0][2]]}):
+    for same in (
+        {"valid": SETS[0]},
+        {"eval_set": SETS[0]},
+        {"eval_set": [list(SETS[0])]},
+        {"eval_set": [pairs[0]], "eval_qid": [SETS[0][2]]},
+    ):
         assert ltr.Estimator(model).fit(X, y, qid, **same).evals_result_ == one.evals_result_
     sorted_rows = [np.argsort(qid, kind="stable") for *_, qid in SETS]
     grouped = [(X[rows], y[rows]) for (X, y, _), rows in zip(SETS, sorted_rows, strict=True)]
