@@ -15,7 +15,7 @@ from datetime import datetime
 
 import httpx
 from prefect import flow
-from prefect.runtime import deployment, flow_run
+from prefect.runtime import flow_run
 from prefect.settings import get_current_settings
 
 import ltr
@@ -25,7 +25,7 @@ from flows.errors import tell
 from flows.leftovers import clear, signed
 from flows.owners import is_elsewhere
 from flows.progress import LEVELS, Steps, steps
-from flows.runners import require_workers
+from flows.runners import is_deployed, require_workers
 from flows.sweep import expect_numbers, select, sweep
 from tasks.config.run_config import RunConfig
 from tasks.data.check import refuse
@@ -95,7 +95,7 @@ def started(config: RunConfig, fresh: bool) -> Iterator[Run]:
     """A run that is signed, so that it can be cleared away, and shown; what earlier ones left behind is gone."""
     with _told_by_the_clock(config.name), without_passwords(), _asking_in_vain_once():
         require_workers(config)
-        if deployment.id:
+        if is_deployed():
             require_allowed(config)
         with signed() as owner:
             clear()
@@ -120,7 +120,7 @@ def _told_by_the_clock(name: str) -> Iterator[None]:
     cancelled; a command does both of its own."""
 
     def say(what: str, why: Exception | None = None) -> None:
-        if deployment.id:
+        if is_deployed():
             with suppress(BrokenPipeError):  # whoever started it, a worker for instance, may be gone: that is no failure of the run
                 print(
                     f"{datetime.now():%Y-%m-%d %H:%M} {name}, run {flow_run.name or flow_run.id}: {what}",
@@ -137,7 +137,7 @@ def _told_by_the_clock(name: str) -> Iterator[None]:
         raise
     except BaseException:
         # Cancelled or ended: the process is this run's own, and cells under way are given up, as those of a command are (`flows.interruption`).
-        if deployment.id:
+        if is_deployed():
             STOP.set()
         raise
     say("finished")

@@ -49,6 +49,15 @@ class Runner:
             asking.max_retries = retries  # which a run that asked in vain has lowered
 
 
+def is_deployed() -> bool:
+    """Whether the run under way is a deployment's. Prefect's own `deployment.id` asks the server for it in every run that is none's, at a tenth of
+    a second each time; a run of another flow's is what that one is."""
+    context = FlowRunContext.get()
+    if context is None or context.flow_run is None or context.flow_run.parent_task_run_id:
+        return deployment.id is not None
+    return context.flow_run.deployment_id is not None
+
+
 def require_workers(config: RunConfig) -> None:
     """Of a run under way: where models are trained in parts, Dask workers are there to hold them.
 
@@ -58,7 +67,7 @@ def require_workers(config: RunConfig) -> None:
     context = FlowRunContext.get()
     if config.parts > 1 and context and type(context.task_runner).__name__ != "DaskTaskRunner":
         engine = f"--runner dask={config.parts} or dask=tcp://HOST:PORT"
-        ways = f"which a deployment has not; schedule `lambdaflow run` with {engine}" if deployment.id else f"add {engine}"
+        ways = f"which a deployment has not; schedule `lambdaflow run` with {engine}" if is_deployed() else f"add {engine}"
         raise ConfigError(f"parts: {config.parts} need Dask workers to hold them: {ways}")
 
 

@@ -112,12 +112,24 @@ def test_models_in_parts_are_the_models_of_one_machine(workplace, expected, caps
     assert "parts: 3 need Dask workers to hold them: add --runner dask=3" in capsys.readouterr().err
 
 
+def under_way(monkeypatch, deployment_id=None, parent_task_run_id=None):
+    """Such a run, of whose deployment Prefect's server is not asked unless it is another flow's."""
+    run = SimpleNamespace(deployment_id=deployment_id, parent_task_run_id=parent_task_run_id)
+    monkeypatch.setattr(runners, "FlowRunContext", SimpleNamespace(get=lambda: SimpleNamespace(task_runner=None, flow_run=run)))
+    monkeypatch.setattr(runners, "deployment", SimpleNamespace(id="of the other flow") if parent_task_run_id else None)
+
+
+def test_a_run_is_a_deployments_as_the_flow_is_that_began_it(monkeypatch):
+    for given, expected in (({}, False), ({"deployment_id": "d"}, True), ({"parent_task_run_id": "p"}, True)):
+        under_way(monkeypatch, **given)
+        assert runners.is_deployed() is expected
+
+
 @pytest.mark.parametrize(
     ("deployed", "way"), [(None, "add --runner dask=2"), ("d", "which a deployment has not; schedule `lambdaflow run`")]
 )
 def test_who_has_no_workers_to_hold_parts_is_told_how_to_have_some(monkeypatch, deployed, way):
-    monkeypatch.setattr(runners, "FlowRunContext", SimpleNamespace(get=lambda: SimpleNamespace(task_runner=None)))
-    monkeypatch.setattr(runners, "deployment", SimpleNamespace(id=deployed))
+    under_way(monkeypatch, deployment_id=deployed)
     with pytest.raises(ConfigError, match=way):
         runners.require_workers(parse({"data": {"files": "x"}, "parts": 2}))
 

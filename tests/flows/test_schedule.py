@@ -16,7 +16,6 @@ import urllib.request
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -415,7 +414,7 @@ def test_a_run_by_the_clock_says_why_it_failed(address, workplace, monkeypatch, 
     (workplace / "judged.csv").write_text("query,document,label,color\nq,a,1,red\nq,b,0,blue\n")
     config = parse({"data": {"files": "judged.csv"}})
     for by_the_clock in (True, False):
-        monkeypatch.setattr(flows.pipeline, "deployment", SimpleNamespace(id="d" if by_the_clock else None))
+        monkeypatch.setattr(flows.pipeline, "is_deployed", lambda here=by_the_clock: here)
         with pytest.raises(DataError):
             flows.pipeline.run(config)
         told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
@@ -427,7 +426,7 @@ def test_a_run_by_the_clock_that_nobody_hears_ends_as_it_would(monkeypatch):
     """Its worker is gone: neither a run that is finished fails by that, nor is the reason of one that failed lost."""
     reader, writer = os.pipe()
     os.close(reader)
-    monkeypatch.setattr(flows.pipeline, "deployment", SimpleNamespace(id="d"))
+    monkeypatch.setattr(flows.pipeline, "is_deployed", lambda: True)
     with suppress(BrokenPipeError), open(writer, "w", encoding="utf-8", buffering=1) as broken:
         monkeypatch.setattr(sys, "stderr", broken)
         with flows.pipeline._told_by_the_clock("small"):
@@ -439,12 +438,12 @@ def test_a_run_by_the_clock_that_nobody_hears_ends_as_it_would(monkeypatch):
 def test_a_run_by_the_clock_that_is_ended_gives_up_the_cells_under_way(monkeypatch):
     """Prefect raises this in the flow where a run is cancelled; threads that train hear of it by `STOP`. A run of Python's own is in a process
     that goes on."""
-    for by_the_clock in (None, "d"):
-        monkeypatch.setattr(flows.pipeline, "deployment", SimpleNamespace(id=by_the_clock))
+    for by_the_clock in (False, True):
+        monkeypatch.setattr(flows.pipeline, "is_deployed", lambda here=by_the_clock: here)
         monkeypatch.setattr(flows.pipeline, "STOP", stop := threading.Event())
         with pytest.raises(TerminationSignal), flows.pipeline._told_by_the_clock("small"):
             raise TerminationSignal(signal.SIGTERM)
-        assert stop.is_set() == (by_the_clock is not None)
+        assert stop.is_set() == by_the_clock
 
 
 def test_models_in_parts_are_not_served():
