@@ -92,7 +92,8 @@ def parse(text: NDArray[np.uint8], first_feature: int = 1) -> Lines:
     if n_rows == 0:
         raise ValueError("no document in it")
     first_rows = offsets_from_sizes(counts)
-    features = np.zeros((n_rows, min(max(int(widths.max()), 0), _WIDEST)), np.float32)
+    width = max(int(widths.max()), 0)
+    features = np.zeros((n_rows, width) if width <= _WIDEST else (0, _WIDEST), np.float32)
     labels = np.empty(n_rows)
     keys = np.zeros(n_rows, np.uint64)
     spans = np.zeros((n_rows, 4), np.int64)
@@ -357,7 +358,7 @@ def _line(
     digits_lost: NDArray[np.bool_],
     row: int,
 ) -> int:
-    """Reads one line into `row`; returns the number of the rule it breaks, or 0."""
+    """Reads one line into `row`; returns the number of the rule it breaks, or 0. Features without rows, where some line is too wide, are not kept."""
     label, behind = _number(text, at, end)
     if behind == at or (behind < end and not _blank(text[behind]) and text[behind] != _HASH):
         return 1
@@ -402,10 +403,11 @@ def _line(
             return 5
         if index - first_feature >= features.shape[1]:
             return 8 if index - first_feature >= _WIDEST else 5
-        features[row, index - first_feature] = value
-        kept = float(features[row, index - first_feature])
-        if abs(value) > LARGEST_WHOLE and value == np.floor(value) and value != kept and np.isfinite(kept):
-            digits_lost[index - first_feature] = True
+        if len(features) > 0:
+            features[row, index - first_feature] = value
+            kept = float(features[row, index - first_feature])
+            if abs(value) > LARGEST_WHOLE and value == np.floor(value) and value != kept and np.isfinite(kept):
+                digits_lost[index - first_feature] = True
         last = index
         at = _skip_blanks(text, behind, end)
     if _holds_return(text, at, end):

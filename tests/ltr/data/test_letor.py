@@ -2,6 +2,7 @@
 
 import random
 import struct
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -35,6 +36,19 @@ def test_a_line_with_everything():
 def test_whole_numbers_that_lose_digits_are_marked():
     lines = parse("1 qid:1 1:16777217 2:16777216 3:-20000001 4:16777216.5 6:1e9\n0 qid:1 5:99999999 6:1e39 7:-inf\n")
     assert np.flatnonzero(lines.digits_lost).tolist() == [0, 2, 4]
+
+
+def test_a_feature_beyond_all_takes_no_memory_before_it_is_refused():
+    """Every line would be as wide: of a block of 64 MB some 100 GB, which no machine has."""
+    text = "1 qid:1 1:0.5 2:0.3\n" * 2_000 + "1 qid:1 1:0.5 20240101:1\n"
+    tracemalloc.start()
+    with pytest.raises(letor.LineError, match=r"line 2001: '1 qid:1 1:0.5 20240101:1': feature indices must be at most 100,000"):
+        parse(text)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 50_000_000
+    with pytest.raises(letor.LineError, match=r"line 2: .* feature indices must rise within a line"):
+        parse(f"1 qid:1 1:1\n1 qid:1 2:1 1:1\n{text}")
 
 
 def test_no_newline_at_the_end_no_features_and_feature_zero():
