@@ -30,7 +30,7 @@ def prepare(name: str, data: Data, label: str = "data") -> Prepared:
     files = [*([log.log] if log else []), *(path for paths in data.runs.values() for path in paths)]
     digests = {path: digest_of_file(path) for path in map(located, files)}
     recipe = {
-        "prepare": 10,
+        "prepare": 11,
         "data": name,
         "clean": data.clean,
         "binarise": [data.binarise, data.binarise_into],
@@ -74,7 +74,7 @@ def pooled_apart(fold: Fold, log: ClickLog) -> tuple[Fold, tuple[str, ...]]:
     """The fold with labels of similar queries, where the clicks of a query count in one of its data sets only, and sentences about what that changed."""
     digests = {located(log.log): digest_of_file(located(log.log))}
     recipe = {
-        "pooled apart": 1,
+        "pooled apart": 2,
         "fold": fold.roles,
         "clicks": {**log.model_dump(mode="json"), "log": digests[located(log.log)]},
     }

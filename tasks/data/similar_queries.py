@@ -40,10 +40,11 @@ def similar_words(texts: pl.DataFrame, known: pl.Series, threshold: float) -> pl
     rarity. Only pairs that do are counted (prefix filtering; Bayardo et al. 2007).
 
     Args:
-        texts: ``query`` and ``text``, one row a text of a query.
+        texts: ``query`` and ``text``, one row a text of a query. One that is empty is like no other.
     """
     words = (
-        texts.with_row_index("id")
+        texts.filter(pl.col("text") != "")
+        .with_row_index("id")
         .with_columns(word=pl.col("text").str.split(" ").list.unique())
         .explode("word")
         .with_columns(often=pl.len().over("word"), size=pl.len().over("id"))

@@ -35,6 +35,11 @@ def test_words_as_by_all_pairs(threshold):
     assert set(similar_words(frame, known, threshold).rows()) == want
 
 
+def test_queries_without_a_text_are_like_none():
+    texts = pl.DataFrame({"query": ["a", "b", "c", "d"], "text": ["", "", None, "red"]})
+    assert similar_words(texts, texts["query"], 0.5).rows() == []
+
+
 def test_clicks_as_by_all_pairs():
     rng = np.random.default_rng(6)
     counts = rng.poisson(0.7, (12, 6))
