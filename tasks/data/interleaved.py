@@ -144,14 +144,15 @@ def _results(log: ClickLog, team: str, method: str) -> tuple[_Lists, pl.DataFram
             log, frame, lists.lengths, "must be the number of documents in the ranker's list, 1 to 999999", empty=False
         )
         results = (
-            frame.sort("_rank", nulls_last=True)
+            frame.with_columns(_team=id_in(team, kinds[team]) if method == "team-draft" else pl.lit(None, pl.String))
+            .sort("_rank", "_team", nulls_last=True)  # not in the order of rows, which says nothing
             .group_by([*page, log.document])
             .agg(
                 clicked=pl.col("_order").max() > 0,
-                rank=pl.col("_rank").first(),
+                rank=pl.col("_rank").min(),
                 rows=pl.len(),
-                team=id_in(team, kinds[team]).first() if method == "team-draft" else pl.lit(None, pl.String).first(),
-                **{f"list:{name}": pl.col(name).first() for name in (*lists.places, *lists.lengths)},
+                team=pl.col("_team").drop_nulls().first(),
+                **{f"list:{name}": pl.col(name).min() for name in (*lists.places, *lists.lengths)},
             )
             .collect(engine="streaming")
         )

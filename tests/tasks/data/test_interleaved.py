@@ -52,6 +52,15 @@ def test_a_result_that_its_page_repeats_without_a_rank_is_where_it_first_stood(o
     assert repeated.duels == of(frame(), method).duels
 
 
+@pytest.mark.parametrize("method", ["team-draft", "balanced", "probabilistic"])
+def test_rows_of_a_click_that_say_no_more_do_not_count_by_where_they_stand(of, method):
+    """Logs of events have a row for what was shown and another for the click, which need not repeat the ranker and its ranks."""
+    shown, clicked = frame().with_columns(click=0), frame().filter(pl.col("click") > 0)
+    again = clicked.with_columns(rank_old=None, rank_new=None, team=None)
+    for rows in ([shown, again], [again, shown]):
+        assert of(pl.concat(rows, how="vertical_relaxed"), method).duels == of(frame(), method).duels
+
+
 def test_places_by_hand(of):
     found = of(frame(), "balanced")
     assert found.rankers == ("old", "new")
