@@ -11,7 +11,7 @@ from tasks.config.reading import from_yaml
 from tasks.records import DataError
 from tasks.store.cells import CellFolder
 from tasks.tracking.store import BELOW, CELL_KEY, CHOSEN, PARENT, REFIT, RUN_KEY
-from tasks.tracking.tracked import Tracked, tracked
+from tasks.tracking.tracked import Tracked, tracked, tracked_by_id
 
 _OF_STUDY = "run."
 """Tags of a study begin so: its runs, by their names."""
@@ -78,7 +78,7 @@ def bases_of(cell: Tracked, names: Sequence[str]) -> list[Tracked]:
     Args:
         names: of its features, which are those of rankers of its run where it did.
     """
-    parent = next((run for run in tracked() if run.id == cell.tags.get(PARENT)), None)
+    parent = next(iter(tracked_by_id(cell.tags.get(PARENT, ""))), None)
     if parent is not None and (below := cell.noted(BELOW)):
         return [
             _of_key(f"{parent.id[:8]}:{name}", parent.children(), key) for name, key in zip(names, json.loads(below), strict=True)
@@ -149,7 +149,7 @@ def find_values(reference: str) -> Stored:
     run = find_run(run_id)
     if RUN_KEY not in run.tags or ":" in ranker:
         cell = find_cell(reference)
-        parent = next((one for one in tracked() if one.id == cell.tags.get(PARENT)), run)
+        parent = next(iter(tracked_by_id(cell.tags.get(PARENT, ""))), run)
         return Stored(f"{cell.name} {run.id[:6]}", (str(cell.download_values()),), _select(parent))
     ranker, keys = _chosen(reference, run, ranker)
     cells = run.children()
@@ -171,25 +171,24 @@ def find_run(reference: str) -> Tracked:
     Raises:
         DataError: where there is none, or several, or it is a study, which has runs and no model.
     """
-    runs = tracked()
-    found = [run for run in runs if run.id.startswith(reference)]
+    found = tracked_by_id(reference)
     if len(found) > 1:
         raise DataError(f"{reference}: {len(found)} run ids start with {reference!r}")
-    if not found and (deleted := [run.id for run in tracked(deleted=True) if run.id.startswith(reference)]):
+    if not found and (deleted := [run.id for run in tracked_by_id(reference, deleted=True)]):
         raise DataError(
             f"{reference}: this run was deleted in MLflow; restore it there, or by mlflow runs restore --run-id {deleted[0]}"
         )
     if not found:
-        raise DataError(f"{reference}: not a model folder, and no run id starts with {reference!r}{_meant(reference, runs)}")
+        raise DataError(f"{reference}: not a model folder, and no run id starts with {reference!r}{_meant(reference)}")
     if parts := {name.removeprefix(_OF_STUDY): run_id for name, run_id in found[0].tags.items() if name.startswith(_OF_STUDY)}:
         named = ", ".join(f"{name} {run_id[:8]}" for name, run_id in sorted(parts.items()))
         raise DataError(f"{reference}: this is a study; name one of its runs: {named}")
     return found[0]
 
 
-def _meant(reference: str, runs: Sequence[Tracked]) -> str:
+def _meant(reference: str) -> str:
     """The latest run of this name, or with a ranker of this name, or of any."""
-    whole = [run for run in runs if RUN_KEY in run.tags]
+    whole = tracked(f"tags.`{RUN_KEY}` != ''")
     for run in whole:
         if run.name == reference:
             return f"; the latest run {run.name} is {run.id[:8]}"

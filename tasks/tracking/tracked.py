@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import isclose
@@ -39,7 +40,7 @@ class Tracked:
 
     def children(self) -> list["Tracked"]:
         """The cells of this run."""
-        return [run for run in tracked() if run.tags.get(PARENT) == self.id]
+        return tracked(f"tags.`{PARENT}` = '{self.id}'")
 
     @patient
     def data_digests(self) -> dict[str, str]:
@@ -136,16 +137,22 @@ def close_abandoned(is_gone: Callable[[str], bool]) -> None:
             client.set_terminated(run.info.run_id, RunStatus.to_string(RunStatus.KILLED))
 
 
+def tracked_by_id(beginning: str, deleted: bool = False) -> list[Tracked]:
+    """The runs whose ids begin so, as `tracked` finds them."""
+    return tracked(f"attributes.run_id LIKE '{beginning}%'", deleted) if re.fullmatch(r"[0-9a-f]{1,32}", beginning) else []
+
+
 @patient
-def tracked(deleted: bool = False) -> list[Tracked]:
-    """Every run of the project, newest first, or every one that was deleted; looking for them makes nothing."""
+def tracked(where: str = "", deleted: bool = False) -> list[Tracked]:
+    """The runs of the project that MLflow's filter `where` takes, newest first, or those of them that were deleted; looking for them makes
+    nothing. A store of many nights has thousands, which take minutes to read."""
     if not is_there():
         return []
     client, experiment = opened()
     runs, token = [], None
     while True:
         kind = ViewType.DELETED_ONLY if deleted else ViewType.ACTIVE_ONLY
-        page = client.search_runs([experiment], run_view_type=kind, max_results=1000, page_token=token)
+        page = client.search_runs([experiment], where, kind, max_results=1000, page_token=token)
         runs += [Tracked(run.info.run_id, run.info.run_name or "", run.data.tags, run.data.params, client) for run in page]
         token = page.token
         if not token:

@@ -6,6 +6,7 @@ from urllib.parse import unquote, urlparse
 
 import numpy as np
 import pytest
+from mlflow.tracking import MlflowClient
 
 import ltr
 from tasks.records import DataError
@@ -22,6 +23,24 @@ def test_tags_of_0_1_0_are_read_by_their_bare_names():
     assert Tracked("id", "x", {"chosen": "{}"}, {}, None).noted(CHOSEN) == "{}"
     assert Tracked("id", "x", {CHOSEN: "1", "chosen": "0"}, {}, None).noted(CHOSEN) == "1"
     assert Tracked("id", "x", {}, {}, None).noted(CHOSEN) is None
+
+
+def test_a_run_and_its_cells_are_found_without_reading_all_others(cell, monkeypatch):
+    """A store of many nights has thousands of runs: each time that all were read took most of a minute."""
+    Tracker("another", "other").cell(*cell)
+    tracker = Tracker("x", "key")
+    child = tracker.cell(*cell)
+    search, read = MlflowClient.search_runs, []
+
+    def counted(*given, **named):
+        found = search(*given, **named)
+        read.extend(run.info.run_id for run in found)
+        return found
+
+    monkeypatch.setattr(MlflowClient, "search_runs", counted)
+    assert [one.id for one in find_run(tracker.run_id[:20]).children()] == [child]
+    assert find_run(child).id == child
+    assert {*read} == {tracker.run_id, child}
 
 
 def test_a_cell_whose_model_was_deleted_is_told_and_made_anew(cell, tmp_path):
