@@ -203,7 +203,8 @@ class Tracker:
         numbers = {**result.metrics, "train_seconds": result.seconds}
         metrics = [Metric(key, value, now, 0, model_id=model_id) for key, value in numbers.items()]
         lines = _position_bias(folder, now) + _curve(folder, now) + _pairs(folder, now)
-        self.client.log_batch(run_id, metrics=(metrics + lines)[:1000])
+        for some in _batched((*metrics, *lines), _AT_A_TIME):
+            self.client.log_batch(run_id, metrics=some)
         self.client.log_inputs(run_id, [_dataset(entry) for entry in data])
         for path in (folder.pairs, folder.importance, folder.position_bias, folder.values):
             if path.is_file():
@@ -404,7 +405,7 @@ def _curve(folder: CellFolder, now: int) -> list[Metric]:
             for k, (i, v) in enumerate(taken)
             if k % step == 0 or k == len(taken) - 1
         ]
-    return points[:900]
+    return points
 
 
 def _position_bias(folder: CellFolder, now: int) -> list[Metric]:

@@ -322,6 +322,19 @@ def test_effective_pairs_of_every_term_are_lines_of_their_own(workplace, epochs)
     }
 
 
+def test_lines_of_many_terms_are_whole(cell):
+    """MLflow takes 1,000 points at once, and what is above that was left out."""
+    names = [f"m{term}" for term in range(12)]
+    write_pairs(
+        CellFolder.of("k1").pairs,
+        [PairsEntry(name, "ranknet_weighted", [1.0], [[[1]]], 3, 4, [None], 1, k) for k in range(80) for name in names],
+    )
+    tracker = Tracker("x", "key")
+    run_id = tracker.cell(*cell)
+    for name in names:
+        assert len(tracker.client.get_metric_history(run_id, f"effective_pairs_{name}")) == 80, name
+
+
 def test_two_commands_that_begin_the_same_run_at_once_make_one(workplace):
     tracking = Tracker("first", "other")
     with tracking.running():
