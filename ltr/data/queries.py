@@ -458,11 +458,17 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
     )
 
 
-def has_pairs(queries: Queries) -> bool:
-    """Whether some query has judged documents of different labels."""
+def with_pairs(queries: Queries) -> NDArray[np.bool_]:
+    """Which queries have judged documents of different labels, ``bool [queries]``."""
     low, high = (np.nan_to_num(queries.labels, nan=missing) for missing in (np.inf, -np.inf))
     starts = queries.offsets[:-1]
-    return bool((np.maximum.reduceat(high, starts) > np.minimum.reduceat(low, starts)).any())
+    found: NDArray[np.bool_] = np.maximum.reduceat(high, starts) > np.minimum.reduceat(low, starts)
+    return found
+
+
+def has_pairs(queries: Queries) -> bool:
+    """Whether some query has judged documents of different labels."""
+    return bool(with_pairs(queries).any())
 
 
 def in_order(queries: Queries, names: tuple[str, ...]) -> Queries:

@@ -8,7 +8,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 import ltr
-from ltr.data.queries import Queries, has_pairs, select
+from ltr.data.queries import Queries, select, with_pairs
 from ltr.data.synthetic import clicked_pages
 from ltr.metrics.gains import label_worth
 from ltr.metrics.measure import gains_of
@@ -71,6 +71,6 @@ def _made(train: Queries, seed: int, section: ClickedPages, rules: ltr.Conventio
 
 def some_with_pairs(queries: Queries, share: float, seed: int) -> NDArray[np.intp]:
     """A share of all queries, one at least, drawn from those with documents of two labels; none where there are none."""
-    able = [q for q in range(queries.n_queries) if has_pairs(select(queries, np.array([q])))]
+    able = np.flatnonzero(with_pairs(queries))
     n = min(max(round(share * queries.n_queries), 1), len(able))
-    return np.sort(np.random.default_rng([seed, 1]).choice(able, n, replace=False)) if able else np.empty(0, np.intp)
+    return np.sort(np.random.default_rng([seed, 1]).choice(able, n, replace=False)) if len(able) else able

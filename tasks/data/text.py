@@ -85,10 +85,11 @@ def read_names(path: Path) -> tuple[str, ...]:
         lines = path.read_text("utf-8-sig").rstrip("\n").split("\n")
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: byte {error.start} is not UTF-8") from None
-    names = [line.strip() for line in lines]
-    for number, name in enumerate(names, 1):
-        if not name or name in names[: number - 1]:
+    names: dict[str, None] = {}
+    for number, name in enumerate(map(str.strip, lines), 1):
+        if not name or name in names:
             raise DataError(f"{path}, line {number}: {name[:40]!r}: each line must be the name of another feature")
+        names[name] = None
     return tuple(names)
 
 

@@ -12,11 +12,13 @@ from ltr.data.queries import (
     canonical,
     canonical_order,
     concatenate,
+    has_pairs,
     in_order,
     keep,
     reordered,
     select,
     widen,
+    with_pairs,
     without_features,
 )
 from tests.conftest import make_queries
@@ -294,3 +296,15 @@ def test_keys_of_other_kinds_of_whole_numbers():
         assert ltr.LeastSquares().fit(again).digest == ltr.LeastSquares().fit(queries).digest
     with pytest.raises(ValueError, match=r"keys: .*, expected a whole number of 64 bits for each query"):
         replace(queries, keys=np.linspace(0, 1, 5))
+
+
+def test_queries_with_pairs_are_those_that_have_some_alone():
+    rng = np.random.default_rng(4)
+    labels = np.where(rng.random(60) < 0.3, np.nan, rng.integers(0, 2, 60))
+    labels[:3] = np.nan
+    queries = Queries(np.zeros((60, 1), np.float32), labels, np.arange(0, 61, 3))
+    alone = [has_pairs(select(queries, np.array([q]))) for q in range(20)]
+    assert 0 < sum(alone) < 20
+    assert with_pairs(queries).tolist() == alone
+    assert has_pairs(queries)
+    assert not has_pairs(select(queries, np.flatnonzero(~with_pairs(queries))))

@@ -55,6 +55,15 @@ def test_features_of_text_have_the_names_of_a_file(workplace):
         read(["a.csv"], names="names.txt")
 
 
+def test_many_names_are_each_looked_up_once(workplace):
+    names = [f"feature {k}" for k in range(100_000)]
+    (workplace / "names.txt").write_text("\n".join(names))
+    assert read_names(workplace / "names.txt") == tuple(names)
+    (workplace / "names.txt").write_text("\n".join([*names, names[7]]))
+    with pytest.raises(DataError, match="line 100001: 'feature 7': each line must be the name of another feature"):
+        read_names(workplace / "names.txt")
+
+
 @pytest.mark.parametrize(
     ("written", "rule"),
     [
