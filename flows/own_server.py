@@ -42,8 +42,8 @@ _RECORDER = {
     "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "256",
     "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
 }
-"""Task runs are written many at a time, within a second. One at a time, as Prefect's server comes, it falls behind a flow of short tasks, and
-what it has not written when the command ends is lost."""
+"""Task runs are written many at a time, within a second, where the user's settings say nothing of it. One at a time, as Prefect's server comes, it
+falls behind a flow of short tasks, and what it has not written when the command ends is lost."""
 _LOG_HOLDS = 2**20
 """Bytes of what servers said, beyond which a new one begins anew."""
 
@@ -150,7 +150,7 @@ def _begin(port: socket.socket, password: str, settings: Mapping[str, str]) -> s
         ours["PYTHONPATH"] = os.pathsep.join(filter(None, (str(checkout), os.environ.get("PYTHONPATH"))))
     return subprocess.Popen(
         [sys.executable, "-m", "flows.own_server", str(port.fileno())],
-        env={**_RECORDER, **os.environ, **settings, **ours}, stdin=subprocess.PIPE, pass_fds=[port.fileno()], start_new_session=True,
+        env={**os.environ, **settings, **ours}, stdin=subprocess.PIPE, pass_fds=[port.fileno()], start_new_session=True,
     )  # fmt: skip
 
 
@@ -234,6 +234,7 @@ def _serve(descriptor: int) -> None:
                     keep(new, _template())
 
     port = socket.socket(fileno=descriptor)
+    _write_task_runs_together()
     app = create_app()
     app.add_middleware(OwnPagesOnly, allowed=origins(port.getsockname()[1]))
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=NAMES, www_redirect=False)
@@ -245,6 +246,16 @@ def _serve(descriptor: int) -> None:
     owner.server = Server(uvicorn.Config(app, log_level="error", lifespan="on"))
     owner.server.run(sockets=[port])
     os._exit(0)  # everything is written; taking apart what was imported takes longer than a second
+
+
+def _write_task_runs_together() -> None:
+    """What the user says of it, in the environment, a profile or a file of the folder, comes first: Prefect knows by now."""
+    from prefect.context import refresh_global_settings_context
+    from prefect.settings import get_current_settings
+
+    given = get_current_settings().server.services.task_run_recorder.to_environment_variables(exclude_unset=True)
+    os.environ |= {**_RECORDER, **given}
+    refresh_global_settings_context()
 
 
 def _speak_to_a_file() -> None:
