@@ -116,7 +116,7 @@ def _asking_in_vain_once() -> Iterator[None]:
 
 @contextmanager
 def _told_by_the_clock(name: str) -> Iterator[None]:
-    """A run that began by the clock says itself when it ended and why it failed, where `serve` was started, and gives up its cells where it is
+    """A run that began by the clock says itself when and how it ended, and why it failed, where `serve` was started, and gives up its cells where it is
     cancelled; a command does both of its own."""
 
     def say(what: str, why: Exception | None = None) -> None:
@@ -139,6 +139,7 @@ def _told_by_the_clock(name: str) -> Iterator[None]:
         # Cancelled or ended: the process is this run's own, and cells under way are given up, as those of a command are (`flows.interruption`).
         if is_deployed():
             STOP.set()
+        say("ended before it was done")
         raise
     say("finished")
 

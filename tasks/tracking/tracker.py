@@ -378,6 +378,8 @@ def _in_words(error: BaseException) -> str:
     """Prefect cancels without a word, also a run that lost its place (a server that was started anew knows of none)."""
     if isinstance(error, CancelledError) and not str(error):
         return "Prefect cancelled the run, or it lost its place among those that may be under way at once"
+    if type(error).__name__ == "TerminationSignal":  # Prefect's own of SIGTERM in a flow
+        return "the run was cancelled in Prefect, or whatever had started it was ended"
     return str(error) or type(error).__name__
 
 

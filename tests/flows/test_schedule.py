@@ -435,7 +435,7 @@ def test_a_run_by_the_clock_that_nobody_hears_ends_as_it_would(monkeypatch):
             raise DataError("judged.txt: no such file")
 
 
-def test_a_run_by_the_clock_that_is_ended_gives_up_the_cells_under_way(monkeypatch):
+def test_a_run_by_the_clock_that_is_ended_says_so_and_gives_up_the_cells_under_way(monkeypatch, capsys):
     """Prefect raises this in the flow where a run is cancelled; threads that train hear of it by `STOP`. A run of Python's own is in a process
     that goes on."""
     for by_the_clock in (False, True):
@@ -444,6 +444,8 @@ def test_a_run_by_the_clock_that_is_ended_gives_up_the_cells_under_way(monkeypat
         with pytest.raises(TerminationSignal), flows.pipeline._told_by_the_clock("small"):
             raise TerminationSignal(signal.SIGTERM)
         assert stop.is_set() == by_the_clock
+        told = capsys.readouterr().err
+        assert told.endswith(": ended before it was done\n") if by_the_clock else not told
 
 
 def test_models_in_parts_are_not_served():

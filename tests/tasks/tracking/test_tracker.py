@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shutil
+import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -14,6 +15,7 @@ import pytest
 from mlflow.exceptions import MlflowException
 from mlflow.protos.databricks_pb2 import BAD_REQUEST, TEMPORARILY_UNAVAILABLE
 from mlflow.tracking import MlflowClient
+from prefect.exceptions import TerminationSignal
 
 from tasks.records import Budget
 from tasks.store.cells import CellFolder, PairsEntry, write_pairs
@@ -233,6 +235,7 @@ def test_a_cell_that_another_folder_is_writing_into_a_finished_run_is_left_to_it
     ("error", "told"),
     [
         (asyncio.CancelledError(), "Prefect cancelled the run, or it lost its place among those that may be under way at once"),
+        (TerminationSignal(signal.SIGTERM), "the run was cancelled in Prefect, or whatever had started it was ended"),
         (KeyboardInterrupt(), "KeyboardInterrupt"),
         (InterruptedError("a signal"), "a signal"),
     ],
