@@ -1,12 +1,16 @@
 """Runs as they stand in the store: found, read, and closed where whoever wrote them is gone."""
 
+import atexit
 import itertools
 import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from math import isclose
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 
 import mlflow
 from mlflow.entities import (
@@ -50,7 +54,7 @@ class Tracked:
 
     @patient
     def download(self, path: str) -> Path:
-        """An artifact as a local file.
+        """An artifact as a local file, for as long as this process lives.
 
         Raises:
             ValueError: where it is gone.
@@ -62,7 +66,7 @@ class Tracked:
                 else "--fresh creates it again"
             )
             raise ValueError(f"run {self.id[:8]} no longer has {path} in MLflow; {again}")
-        return Path(self.client.download_artifacts(self.id, path))
+        return Path(self.client.download_artifacts(self.id, path, mkdtemp(dir=_downloads())))
 
     @patient
     def download_model(self, folder: Path) -> Path:
@@ -109,6 +113,14 @@ class Tracked:
                 "was exchanged; --fresh creates it again"
             )
         return path
+
+
+@cache
+def _downloads() -> str:
+    """The folder that this process downloads into, which is removed at its end: those that MLflow makes stay."""
+    folder = mkdtemp(prefix="lambdaflow-")
+    atexit.register(rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def require_digest(whose: str, folder: Path, digest: str | None) -> None:

@@ -1,6 +1,8 @@
 """Runs as they stand in the store: read by tags of older releases too, and told where a model is gone."""
 
+import atexit
 import shutil
+import tempfile
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
@@ -14,7 +16,7 @@ from tasks.store.cells import CellFolder
 from tasks.store.values import table
 from tasks.tracking.runs import find_run
 from tasks.tracking.store import CHOSEN
-from tasks.tracking.tracked import Tracked
+from tasks.tracking.tracked import Tracked, _downloads
 from tasks.tracking.tracker import Tracker
 from tests.conftest import make_queries
 
@@ -86,6 +88,22 @@ def test_files_of_another_model_are_no_model_of_the_run(cell, tmp_path):
     (Path(place) / "model.json").write_text('{"digest": ' + "[" * 5000 + "]" * 5000 + "}")
     with pytest.raises(ValueError, match=r"no readable model\.json"):
         ltr.load(find_run(run_id).download_model(tmp_path))
+
+
+def test_what_is_downloaded_is_gone_with_the_process(cell, tmp_path, monkeypatch):
+    """MLflow makes a folder of its own for each file of a server, and none of them was ever removed."""
+    tracker = Tracker("x", "key")
+    run_id, at_the_end = tracker.cell(*cell), []
+    monkeypatch.setattr(atexit, "register", lambda does, *given, **named: at_the_end.append(lambda: does(*given, **named)))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    _downloads.cache_clear()
+    found = [find_run(run_id).download("values.parquet") for _ in range(2)]
+    assert found[0] != found[1]
+    assert all(path.is_file() and path.is_relative_to(tmp_path) for path in found)
+    for does in at_the_end:
+        does()
+    _downloads.cache_clear()
+    assert not list(tmp_path.glob("lambdaflow-*"))
 
 
 def test_values_of_another_run_are_not_the_runs(cell):
