@@ -19,7 +19,7 @@ def text_blocks(path: Path, first_feature: int, size: int = BYTES) -> Iterator[t
     """Bytes and contents of each block of a text in which there is a document.
 
     Raises:
-        DataError: for the first line that breaks a rule, and for a text without any document.
+        DataError: for the first line that breaks a rule, for a text without any document, and for one whose features the memory does not hold.
     """
     require_plain(path)
     before, first = 0, None
@@ -31,6 +31,11 @@ def text_blocks(path: Path, first_feature: int, size: int = BYTES) -> Iterator[t
                 lines = letor.parse(text, first_feature)
             except letor.LineError as error:
                 raise DataError(f"{path}, line {before + error.line}: {error.text!r}: {error.rule}") from None
+            except MemoryError as error:
+                raise DataError(
+                    f"{path}: {error}: each document takes as many numbers as the largest feature's; number features without gaps, or learn from "
+                    "a scipy.sparse array in Python (docs/python.md)"
+                ) from None
             except ValueError:
                 lines = None  # comments and empty lines alone
             if lines is not None:

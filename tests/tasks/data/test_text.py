@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from ltr.data import letor
 from tasks.data.text import read_names, text_blocks
 from tasks.records import DataError
 from tests.tasks.data.test_ingest import read
@@ -32,6 +33,19 @@ def test_a_wrong_line_has_its_number_in_the_file(workplace, size):
     path.write_text("# nothing\n\n# at all\n")
     with pytest.raises(DataError, match=r"a\.txt: no document in it"):
         list(text_blocks(path, 1, size))
+
+
+def test_a_text_that_is_too_wide_for_the_memory_says_what_to_do(workplace, monkeypatch):
+    (workplace / "a.txt").write_text("1 qid:1 1:2 90000:1\n")
+
+    def full(*_):
+        raise MemoryError("Unable to allocate 40.2 GiB for an array with shape (120000, 90000) and data type float32")
+
+    monkeypatch.setattr(letor, "parse", full)
+    with pytest.raises(
+        DataError, match=r"a\.txt: Unable to allocate 40\.2 GiB .*: each document takes as many numbers as the largest feature's"
+    ):
+        list(text_blocks(workplace / "a.txt", 1))
 
 
 def test_features_of_text_have_the_names_of_a_file(workplace):
