@@ -251,10 +251,12 @@ def patient(write: Callable[..., Written], pauses: Sequence[float] | None = None
 def _how(error: Exception) -> str:
     """How a server fails that was asked for a while: what the requests themselves met, where a library says that it gave up."""
     said = _AUTOFLUSH.sub("", str(error)).strip().splitlines()[0]
+    of_artifacts = "/mlflow-artifacts/" in said
     if cause := _CAUSE.search(said):
         said = cause[1]
     if status := re.fullmatch(r"too many (\d+) error responses", said):
-        return f"answers with error {status[1]}"
+        hint = " to a request for artifacts (if it runs with --no-serve-artifacts, start it with --serve-artifacts)"
+        return f"answers with error {status[1]}{hint if of_artifacts and status[1] == '503' else ''}"
     return f"does not answer: {shorten(said, 300, placeholder=' …')}"
 
 

@@ -123,6 +123,23 @@ def test_how_a_server_fails_is_told_and_not_that_a_library_gave_up(workplace, mo
             server.shutdown()
 
 
+def test_a_server_that_was_started_without_artifacts_is_told_how_to_start_it(monkeypatch):
+    """It answers 503, as one that is busy; what it says of it is lost on the way."""
+    monkeypatch.setattr(store, "_PAUSES", ())
+    said = (
+        "API request to http://127.0.0.1:1/api/2.0/mlflow-artifacts/artifacts failed with exception HTTPConnectionPool(host='127.0.0.1', port=1): Max "
+        "retries exceeded with url: /api/2.0/mlflow-artifacts/artifacts?path=1 (Caused by ResponseError('too many 503 error responses'))"
+    )
+
+    def listed(text):
+        raise MlflowException(text)
+
+    with pytest.raises(TrackingError, match=r"error 503 to a request for artifacts .*start it with --serve-artifacts"):
+        store.patient(listed)(said)
+    with pytest.raises(TrackingError, match="answers with error 503; what"):
+        store.patient(listed)(said.replace("/mlflow-artifacts/artifacts", "/mlflow/runs/search"))
+
+
 @pytest.mark.parametrize("damage", [b"no database", None])
 def test_a_damaged_database_is_named_with_the_ways_out(workplace, damage):
     Tracker("x", "key")
