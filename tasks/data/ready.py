@@ -19,7 +19,7 @@ from tasks.data.calibrated import calibrated
 from tasks.data.check import check, refuse, shared_queries
 from tasks.data.check_log import check_log
 from tasks.data.clicked import clicked
-from tasks.data.folds import fit_together, rotate, split, validation_cut
+from tasks.data.folds import fit_together, rotate, share, split, validation_cut
 from tasks.data.generate import generate
 from tasks.data.ingest import ingest, require_documents, with_categories
 from tasks.data.pool import pool
@@ -184,15 +184,16 @@ def _require_features(config: RunConfig, folds: tuple[Fold, ...]) -> None:
         ),
     }
     for key, (what, trait, asked) in weighed.items():
-        cores = {
-            name: (section.core, *(one.core for one in getattr(section, "of", ()))) for name, section in config.rankers.items()
-        }
-        deaf = [name for name, own in cores.items() if asked and not all(getattr(core, trait) for core in own)]
+        deaf = [
+            (name if one is section else f"{name}.of", one.kind)
+            for name, section in config.rankers.items()
+            for one in (section, *(getattr(section, "of", None) or ()))
+            if asked and not getattr(one.core, trait)
+        ]
         if deaf:
+            where, kind = deaf[0]
             able = [kind for kind, core in ltr.KINDS.items() if getattr(core, trait)]
-            raise DataError(
-                f"{key}: rankers.{deaf[0]} ({config.rankers[deaf[0]].kind}) does not weigh {what}; choose from: {', '.join(able)}"
-            )
+            raise DataError(f"{key}: rankers.{where} ({kind}) does not weigh {what}; choose from: {', '.join(able)}")
     _require_reading_categories(config)
     complete = [name for name in config.alone if any(point.section.build().needs_complete for point in config.cells(name))]
     for role, dataset in sorted({(role, name) for fold in folds for role, name in fold.roles.items()} if complete else ()):
@@ -208,11 +209,11 @@ def _require_features(config: RunConfig, folds: tuple[Fold, ...]) -> None:
                 f"{int(missing[:, which].sum()):,} {role} documents{way_out}"
             )
     _require_scores(config, folds)
-    trained_on = [open_queries(fold.train) for fold in folds]
     for name in config.alone:
         for point in config.cells(name):
             ranker = point.section.model(config.core_conventions)
-            for queries in trained_on:
+            for fold in folds:
+                queries = open_queries(share(fold.train, point.section.train_share, config.seed))
                 try:
                     ranker.check(queries)
                 except ValueError as error:

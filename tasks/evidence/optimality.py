@@ -184,7 +184,7 @@ class Optimality(Evidence):
         for name in self.rankers:
             ranker = config.rankers[name]
             if not ranker.core.has_weights:
-                raise ValueError(f"optimality.rankers: {name!r} is a {ranker.kind}: it has no weights, and so no certificate")
+                raise ValueError(f"optimality.rankers: {name!r} ({ranker.kind}) has no weights, and so no certificate")
 
     def decisive(self) -> list[str]:
         return [self.measure]

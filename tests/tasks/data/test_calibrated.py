@@ -114,7 +114,7 @@ def test_weights_are_for_rankers_that_obey_them(folder):
     ):
         require_sources(config, ready_data(config).folds)
     of_net = {"kind": "average", "of": [{"kind": "lambdamart"}, {"kind": "lambdarank"}]}
-    with pytest.raises(DataError, match=r"rankers.both \(average\) does not weigh documents"):
+    with pytest.raises(DataError, match=r"rankers\.both\.of \(lambdarank\) does not weigh documents"):
         require_sources(parse({"data": asked, "rankers": {"both": of_net}}), ready_data(config).folds)
 
 

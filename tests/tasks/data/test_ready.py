@@ -94,6 +94,10 @@ def test_parts_are_rotated_and_shared_queries_refused(workplace):
             r"rankers\.t: 36 documents cannot make two leaves of min_docs_in_leaf=20",
         ),
         (
+            {"rankers": {"t": {"kind": "lambdamart", "min_docs_in_leaf": 10, "train_share": 0.5}}},
+            r"rankers\.t: 18 documents cannot make two leaves of min_docs_in_leaf=10",
+        ),
+        (
             {"data": {"files": "a.csv", "drop": ["b"]}, "rankers": {"c": {"kind": "conditional"}}},
             r"rankers\.c: labels of 'label' have 3 levels, and conditional models need two: make some with data.binarise",
         ),
