@@ -119,8 +119,8 @@ class Average(Ranker):
         """What any of the rankers would refuse.
 
         Raises:
-            ValueError: saying what is wrong with the queries; for weights of queries where one of the rankers has no use for them; for a
-                column with missing values, which have no place on a common scale; for copies that nothing tells apart; for fewer queries
+            ValueError: saying what is wrong with the queries; for weights of queries or documents where one of the rankers has no use for them;
+                for a column with missing values, which have no place on a common scale; for copies that nothing tells apart; for fewer queries
                 than `folds`, and for a part of them on which what would stop a member is undefined.
         """
         super().check(queries)
@@ -134,6 +134,8 @@ class Average(Ranker):
         for member in self.of:
             if queries.weights is not None and not member.query_weights:
                 raise ValueError(f"average: {member.kind} does not support weights of queries")
+            if queries.document_weights is not None and not member.document_weights:
+                raise ValueError(f"average: {member.kind} does not support weights of documents")
             member.check(queries)
             if isinstance(member, Column) and (missing := member.n_missing(queries)):
                 raise ValueError(
@@ -144,12 +146,13 @@ class Average(Ranker):
             self._check_parts(queries)
 
     def _check_parts(self, queries: Queries) -> None:
-        watched, labels = dict.fromkeys(member.watched for member in self.of if member.watched), without_features(queries)
+        stopping = [str(measure) for member in self.of for measure in _stopping(member)]
+        watched, labels = dict.fromkeys(stopping), without_features(queries)
         for copy in range(self._n_copies):
             part = select(labels, np.flatnonzero(self._held_out(queries, copy)))
             for measure in watched:
                 try:
-                    mean_measure(str(measure), part, np.zeros(part.n_documents), self.conventions)
+                    mean_measure(measure, part, np.zeros(part.n_documents), self.conventions)
                 except UndefinedMeasureError as error:
                     raise ValueError(
                         f"average: folds={self.folds} makes a part of {part.n_queries} training queries, of which {error}; fewer folds make larger parts"
@@ -176,14 +179,7 @@ class Average(Ranker):
         queries = canonical(queries)
         members: list[Ranker] = []
         for k in range(self._n_copies):
-            held_out = self._held_out(queries, k) if self.folds else None
-            learned_from, stops_it = (
-                (queries, valid) if held_out is None else (select(queries, np.flatnonzero(part)) for part in (~held_out, held_out))
-            )
-            drawn = self._drawn(learned_from, k)
-            for place, member in enumerate(self.of):
-                same = k > 0 and drawn is queries and not _has_seed(member)
-                members.append(members[place] if same else self._fitted(member, k, drawn, stops_it, tick))
+            members += self._fitted_copy(k, members[: len(self.of)], queries, valid, tick)
         deviations = np.array([_deviation(member.predict(queries.features), queries) for member in members])
         counts = self._selected(members, deviations, judging, by_parts) if self.selection and judging is not None else None
         remarks = tuple(f"{member.kind} {k}: {remark}" for k, member in enumerate(members, 1) for remark in member.remarks)
@@ -194,6 +190,23 @@ class Average(Ranker):
             if judging is not None and any(are_pages(judging, way, source, largest(learned)) for way in ways):
                 remarks += (AS_THEY_ARE,)
         return replace(self, members=tuple(members), deviations=deviations, counts=counts, names=queries.names, remarks=remarks)
+
+    def _fitted_copy(
+        self, copy: int, first: Sequence[Ranker], queries: Queries, valid: Queries | None, tick: Tick | None
+    ) -> list[Ranker]:
+        """The members of one copy, those of the `first` where nothing tells them apart. Its parts of the queries are gone before the next are made."""
+        held_out = self._held_out(queries, copy) if self.folds else None
+        learned_from, stops_it = (
+            (queries, valid) if held_out is None else (select(queries, np.flatnonzero(part)) for part in (~held_out, held_out))
+        )
+        drawn = self._drawn(learned_from, copy)
+        del learned_from
+        return [
+            first[place]
+            if copy > 0 and drawn is queries and not _has_seed(member)
+            else self._fitted(member, copy, drawn, stops_it, tick)
+            for place, member in enumerate(self.of)
+        ]
 
     def _fitted(self, member: Ranker, copy: int, queries: Queries, valid: Queries | None, tick: Tick | None) -> Ranker:
         try:
@@ -394,6 +407,12 @@ _OF_COPIES, _OF_FOLDS = 1, 2
 
 def _has_seed(member: Ranker) -> bool:
     return "seed" in member.parameters
+
+
+def _stopping(member: Ranker) -> tuple[Measure, ...]:
+    """The measures that stop a ranker, which may be several where it is LambdaMART; functions are asked where they are needed."""
+    several = getattr(member, "stopping", (member.watched,))
+    return tuple(Measure.of(measure) for measure in several if isinstance(measure, str | Measure))
 
 
 def _seeded(member: Ranker, seed: int) -> Ranker:

@@ -1,6 +1,7 @@
 """An average is what its members say, added up by hand; saved, loaded, and the same whatever the order of the data."""
 
 import re
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -122,6 +123,9 @@ def test_what_a_member_cannot_learn_from_is_told_before_training():
     weighted = replace(queries, weights=np.ones(queries.n_queries))
     with pytest.raises(ValueError, match="adarank does not support weights of queries"):
         ltr.Average([TREES, ltr.AdaRank()]).check(weighted)
+    of_documents = replace(queries, document_weights=np.ones(queries.n_documents))
+    with pytest.raises(ValueError, match="average: lambdarank does not support weights of documents"):
+        ltr.Average([TREES, ltr.LambdaRank()]).check(of_documents)
     with pytest.raises(ValueError, match="cannot make two leaves"):
         ltr.Average([replace(TREES, min_docs_in_leaf=10_000)]).check(queries)
     with pytest.raises(ValueError, match="average: folds=21 of 20 training queries leaves a part without any"):
@@ -133,6 +137,9 @@ def test_what_a_member_cannot_learn_from_is_told_before_training():
     ):
         ltr.Average(TREES, folds=4).check(rare)
     ltr.Average(replace(TREES, stop_on=None), folds=4).check(rare)
+    graded = replace(queries, labels=np.where(np.arange(queries.n_documents) == 3, 2.0, np.minimum(queries.labels, 1.0)))
+    with pytest.raises(ValueError, match="folds=4 makes a part of 5 training queries, of which map is undefined"):
+        ltr.Average(replace(TREES, stop_on=("ndcg_10", "map")), folds=4).check(graded)
     few = replace(queries, document_weights=np.where(np.arange(queries.n_documents) == 3, 1.0, 0.0))
     with pytest.raises(ValueError, match=r"average: without part \d+ of folds=20: LambdaMART.fit: document_weights"):
         ltr.Average(replace(TREES, stop_on=None), folds=20).fit(few)
@@ -185,7 +192,7 @@ def test_weights_of_documents_reach_members_that_obey_them():
     model = ltr.Average(of=trees, copies=2)
     assert model.fit(weighted).digest != model.fit(queries).digest
     assert model.fit(weighted).members[0].digest == trees.fit(weighted).digest
-    with pytest.raises(ValueError, match=r"LeastSquares.fit: it does not support weights of documents"):
+    with pytest.raises(ValueError, match="average: least_squares does not support weights of documents"):
         ltr.Average(of=(trees, ltr.LeastSquares())).fit(weighted)
 
 
@@ -310,6 +317,22 @@ def test_each_part_of_the_queries_stops_the_members_that_do_not_learn_from_it():
     assert model.fit(queries, valid).digest == model.digest, "validation queries would only select"
     order = np.random.default_rng(0).permutation(queries.n_queries)
     assert model.fit(select(queries, order)).digest == model.digest
+
+
+def test_the_parts_of_one_copy_are_gone_before_the_next_are_made(monkeypatch):
+    """Those of two copies were held at once."""
+    alive, most = weakref.WeakSet(), []
+
+    def counted(queries, rows):
+        part = select(queries, rows)
+        if part.n_features:
+            alive.add(part)
+            most.append(len(alive))
+        return part
+
+    monkeypatch.setattr("ltr.rankers.average.select", counted)
+    ltr.Average([TREES, ltr.RankSVM()], folds=4).fit(make_queries(30, seed=3))
+    assert (len(most), max(most)) == (8, 2)
 
 
 def test_members_are_selected_by_what_they_have_not_learned_from(tmp_path):
