@@ -3,6 +3,7 @@ refused before anything is trained."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import chain, combinations
 from pathlib import Path
 
@@ -209,13 +210,17 @@ def _require_features(config: RunConfig, folds: tuple[Fold, ...]) -> None:
                 f"{int(missing[:, which].sum()):,} {role} documents{way_out}"
             )
     _require_scores(config, folds)
+
+    @cache
+    def learned_from(train: str, part: float) -> Queries:
+        return open_queries(share(train, part, config.seed))
+
     for name in config.alone:
         for point in config.cells(name):
             ranker = point.section.model(config.core_conventions)
             for fold in folds:
-                queries = open_queries(share(fold.train, point.section.train_share, config.seed))
                 try:
-                    ranker.check(queries)
+                    ranker.check(learned_from(fold.train, point.section.train_share))
                 except ValueError as error:
                     raise DataError(f"rankers.{name}: {error}") from None
 
