@@ -394,7 +394,11 @@ def _is_set(given: object) -> bool:
     if not isinstance(given, list | tuple) or not 2 <= len(given) <= 4:
         return False
     first = given[0]
-    is_set_itself = isinstance(first, tuple) or (
-        isinstance(first, list) and len(getattr(next(iter(first), None), "shape", ())) == 2
-    )
-    return not is_set_itself
+    return not isinstance(first, tuple) and not (isinstance(first, list) and len(first) > 0 and _is_table(first[0]))
+
+
+def _is_table(given: object) -> bool:
+    """Whether this has two axes: an array, a frame, or rows that are lists or tuples."""
+    if isinstance(given, list | tuple):
+        return np.ndim(given[:1]) == 2
+    return len(getattr(given, "shape", ())) == 2

@@ -274,8 +274,9 @@ def test_validation_sets_are_given_as_in_lightgbm_and_in_xgboost():
     expected = ltr.Estimator(model).fit(X, y, qid, eval_set=SETS)
     pairs = [(X, y) for X, y, _ in SETS]
     by_qid = ltr.Estimator(model).fit(X, y, qid, eval_set=pairs, eval_qid=[qid for *_, qid in SETS])
-    as_lists = ltr.Estimator(model).fit(X, y, qid, eval_set=[[*pair] for pair in pairs], eval_qid=[qid for *_, qid in SETS])
-    assert as_lists.evals_result_ == by_qid.evals_result_
+    for as_lists in ([[X, y] for X, y in pairs], [[X.tolist(), y.tolist()] for X, y in pairs]):
+        given = ltr.Estimator(model).fit(X, y, qid, eval_set=as_lists, eval_qid=[qid for *_, qid in SETS])
+        assert given.evals_result_ == by_qid.evals_result_
     assert by_qid.model_.digest == expected.model_.digest
     assert by_qid.evals_result_ == expected.evals_result_
     assert list(expected.evals_result_) == ["valid_0", "valid_1"], (
