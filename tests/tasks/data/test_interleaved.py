@@ -61,6 +61,15 @@ def test_rows_of_a_click_that_say_no_more_do_not_count_by_where_they_stand(of, m
         assert of(pl.concat(rows, how="vertical_relaxed"), method).duels == of(frame(), method).duels
 
 
+def test_a_result_is_of_the_ranker_that_is_named_at_its_first_rank(of):
+    other = {"old": "new", "new": "old"}
+    unnamed = frame().with_columns(rank=1, click=0, team=None)
+    unplaced = frame().with_columns(rank=None, click=0, team=pl.col("team").replace(other))
+    for more in (unnamed, unplaced):
+        for rows in ([frame(), more], [more, frame()]):
+            assert of(pl.concat(rows, how="vertical_relaxed")).duels == of(frame()).duels
+
+
 def test_places_by_hand(of):
     found = of(frame(), "balanced")
     assert found.rankers == ("old", "new")
