@@ -145,7 +145,9 @@ def _results(log: ClickLog, team: str, method: str) -> tuple[_Lists, pl.DataFram
         )
         results = (
             frame.with_columns(_team=id_in(team, kinds[team]) if method == "team-draft" else pl.lit(None, pl.String))
-            .sort("_rank", "_team", nulls_last=True)  # not in the order of rows, which says nothing
+            .sort(
+                "_rank", nulls_last=True, maintain_order=True
+            )  # of rows at one rank the earlier: by name, one ranker would be given all
             .group_by([*page, log.document])
             .agg(
                 clicked=pl.col("_order").max() > 0,
