@@ -145,9 +145,8 @@ def _results(log: ClickLog, team: str, method: str) -> tuple[_Lists, pl.DataFram
         )
         results = (
             frame.with_columns(_team=id_in(team, kinds[team]) if method == "team-draft" else pl.lit(None, pl.String))
-            .sort(
-                "_rank", nulls_last=True, maintain_order=True
-            )  # of rows at one rank the earlier: by name, one ranker would be given all
+            # Of rows at one rank the earlier one comes first: by name, one ranker would be given all of them.
+            .sort("_rank", nulls_last=True, maintain_order=True)
             .group_by([*page, log.document])
             .agg(
                 clicked=pl.col("_order").max() > 0,
