@@ -46,16 +46,11 @@ many()
 """
 
 RECORDER = """
-from flows import make_state_folder
-make_state_folder()
-from flows.own_server import begin_own_server, use_own_server
-use_own_server(begin_own_server())
-import os
-import httpx
-auth = tuple(os.environ["PREFECT_API_AUTH_STRING"].split(":", 1))
-settings = httpx.get(os.environ["PREFECT_API_URL"] + "/admin/settings", auth=auth).json()
-recorder = settings["server"]["services"]["task_run_recorder"]
-print(recorder["batch_size"], recorder["flush_interval"])
+from flows.own_server import _write_task_runs_together
+_write_task_runs_together()
+from prefect.settings import get_current_settings
+recorder = get_current_settings().server.services.task_run_recorder
+print(recorder.batch_size, recorder.flush_interval)
 """
 
 BEGUN = """
@@ -147,13 +142,14 @@ def test_a_command_that_ends_with_many_short_tasks_has_them_all_written(tmp_path
         assert store.execute("select state_name, count(*) from task_run group by 1").fetchall() == [("Completed", 200)]
 
 
-def test_how_task_runs_are_written_is_the_users_where_a_file_of_theirs_says_it(tmp_path):
-    (tmp_path / "prefect.toml").write_text("[server.services.task_run_recorder]\nbatch_size = 7\n")
-    (tmp_path / ".env").write_text("PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL=3\n")
+@pytest.mark.parametrize(("ours", "written"), [("", ["256", "1.0"]), ("batch_size = 7", ["7", "3.0"])])
+def test_how_task_runs_are_written_is_the_users_where_a_file_of_theirs_says_it(tmp_path, ours, written):
+    (tmp_path / "prefect.toml").write_text(f"[server.services.task_run_recorder]\n{ours}\n")
+    (tmp_path / ".env").write_text("PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL=3\n" if ours else "")
     done = subprocess.run(
         [sys.executable, "-c", RECORDER], cwd=tmp_path, env=own_environment(), capture_output=True, text=True, timeout=60
     )
-    assert done.stdout.split() == ["7", "3.0"], done.stderr
+    assert done.stdout.split() == written, done.stderr
 
 
 @pytest.mark.parametrize("room", [True, False])
