@@ -39,7 +39,7 @@ RULES = {
     5: "feature indices must rise within a line",
     6: "every line must have a qid, or none",
     7: "the label must be finite",
-    8: "feature indices must be at most 100,000",
+    8: f"feature indices must be at most {_WIDEST:,} (99,999 with data.first_feature: 0)",
     9: "lines must end with LF or CR LF; text after a CR inside a comment would be lost",
     10: f"ids of queries and documents must have at most {LONGEST_ID:,} bytes",
     11: "ids of queries and documents must not contain a NUL byte",

@@ -419,9 +419,12 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
     """The queries of all parts, in canonical order. Sparse parts may differ in width: missing columns are zero.
 
     Raises:
-        ValueError: when a query is in two parts, or a label source or an attribute is missing in one of them.
+        ValueError: when a query is in two parts, or a label source, an attribute or weights are missing in one of them.
     """
     widest = max(parts, key=lambda part: part.n_features)
+    for kind in ("weights", "document_weights"):
+        if 0 < sum(getattr(part, kind) is None for part in parts) < len(parts):
+            raise ValueError(f"some of the parts have {kind}, others have none: give those weights of 1")
     for part in parts:
         if part.names != widest.names[: part.n_features]:
             raise ValueError(

@@ -10,8 +10,8 @@ import ltr
 from tasks.config.reading import from_yaml
 from tasks.records import DataError
 from tasks.store.cells import CellFolder
-from tasks.tracking.store import BELOW, CELL_KEY, CHOSEN, PARENT, REFIT, RUN_KEY
-from tasks.tracking.tracked import Tracked, tracked, tracked_by_id
+from tasks.tracking.store import BELOW, CELL_KEY, CHOSEN, EXPERIMENT, PARENT, REFIT, RUN_KEY
+from tasks.tracking.tracked import Tracked, other_experiment, tracked, tracked_by_id
 
 _OF_STUDY = "run."
 """Tags of a study begin so: its runs, by their names."""
@@ -177,6 +177,11 @@ def find_run(reference: str) -> Tracked:
     if not found and (deleted := [run.id for run in tracked_by_id(reference, deleted=True)]):
         raise DataError(
             f"{reference}: this run was deleted in MLflow; restore it there, or by mlflow runs restore --run-id {deleted[0]}"
+        )
+    if not found and (elsewhere := other_experiment(reference)):
+        raise DataError(
+            f"{reference}: this run is in MLflow's experiment {elsewhere!r}, and ours are in {EXPERIMENT!r}; where it was renamed, give it "
+            "its name back (and rename the new one first)"
         )
     if not found:
         raise DataError(f"{reference}: not a model folder, and no run id starts with {reference!r}{_meant(reference)}")

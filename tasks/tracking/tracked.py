@@ -155,6 +155,17 @@ def tracked_by_id(beginning: str, deleted: bool = False) -> list[Tracked]:
 
 
 @patient
+def other_experiment(run: str) -> str | None:
+    """The name of an experiment other than the project's that has a run whose id begins so, where there is one."""
+    if not (is_there() and re.fullmatch(r"[0-9a-f]{1,32}", run)):
+        return None
+    client, ours = opened()
+    names = {one.experiment_id: one.name for one in client.search_experiments() if one.experiment_id != ours}
+    found = client.search_runs(list(names), f"attributes.run_id LIKE '{run}%'", max_results=1) if names else []
+    return names[found[0].info.experiment_id] if found else None
+
+
+@patient
 def tracked(where: str = "", deleted: bool = False) -> list[Tracked]:
     """The runs of the project that MLflow's filter `where` takes, newest first, or those of them that were deleted; looking for them makes
     nothing. A store of many nights has thousands, which take minutes to read."""

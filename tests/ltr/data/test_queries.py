@@ -118,6 +118,9 @@ def test_select_keep_and_concatenate(queries):
     assert wide.n_features == 6
     assert not wide.features[:, 4:].any()
     assert concatenate([wide, rest]).names == wide.names
+    for kind, ones in (("weights", np.ones(first.n_queries)), ("document_weights", np.ones(first.n_documents))):
+        with pytest.raises(ValueError, match=f"^some of the parts have {kind}, others have none: give those weights of 1$"):
+            concatenate([replace(first, **{kind: ones}), rest])
 
 
 def test_attributes_stay_with_their_queries_and_are_part_of_the_digest_where_there_are_any(queries):

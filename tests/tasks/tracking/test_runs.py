@@ -71,6 +71,16 @@ def test_a_run_that_was_deleted_is_told_with_the_way_back(workplace):
     assert find_run(tracker.run_id[:8]).id == tracker.run_id
 
 
+def test_a_run_whose_experiment_was_renamed_is_told_with_the_experiment(workplace):
+    tracker = Tracker("x", "key")
+    tracker.client.rename_experiment(tracker.experiment_id, "mine")
+    later = Tracker("x", "key")
+    said = rf"^{tracker.run_id}: this run is in MLflow's experiment 'mine', and ours are in 'lambdaflow'; where it was renamed, give it"
+    with pytest.raises(DataError, match=said):
+        find_run(tracker.run_id)
+    assert find_run(later.run_id).id == later.run_id
+
+
 def test_a_tag_that_was_edited_is_named(workplace):
     tracker = Tracker("x", "key")
     for edited in ("{oops", '{"trees": 5}', '{"trees": {"a": 1}}', '{"trees": []}', '["trees"]', "7"):
