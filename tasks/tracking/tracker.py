@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
+from getpass import getuser
 from io import BytesIO
 from pathlib import Path
 from shutil import copytree
@@ -36,6 +37,7 @@ from mlflow.entities import (
     RunTag,
 )
 from mlflow.exceptions import MlflowException
+from mlflow.models import Model
 from pydantic import TypeAdapter
 from sqlalchemy.exc import OperationalError
 
@@ -44,7 +46,7 @@ from tasks.records import Budget, Cell, CellResult, LoggedDataset
 from tasks.store.cells import CellFolder, PairsEntry, read_curve, read_pairs, read_position_bias
 from tasks.store.state import alone
 from tasks.tracking.secrets import masked
-from tasks.tracking.store import BELOW, BUDGET, CELL_KEY, DIGEST, ERROR, OWNER, PARENT, RUN_KEY, SEARCHED, fluent, opened, patient
+from tasks.tracking.store import BELOW, BUDGET, CELL_KEY, DIGEST, ERROR, OWNER, PARENT, RUN_KEY, SEARCHED, opened, patient
 
 NOTE = "mlflow.note.content"
 """What MLflow shows as a run's description."""
@@ -53,14 +55,13 @@ NO_TAGS: Mapping[str, str] = {}
 _SERVED = Path(__file__).with_name("served_model.py")
 
 
-@contextmanager
-def _entered(run_id: str) -> Iterator[None]:
-    """MLflow's fluent calls are about this run inside, and it is RUNNING afterwards; by itself MLflow would call it FINISHED."""
-    mlflow.start_run(run_id=run_id)
-    try:
-        yield
-    finally:
-        mlflow.end_run(RunStatus.to_string(RunStatus.RUNNING))
+@cache
+def _source() -> dict[str, str]:
+    """What MLflow shows of where a run or a model comes from: the program and the user, where the system knows a name."""
+    source = {"mlflow.source.name": "lambdaflow", "mlflow.source.type": "LOCAL"}
+    with suppress(KeyError, OSError, ImportError):
+        source["mlflow.user"] = getuser()
+    return source
 
 
 Item = TypeVar("Item")
@@ -120,8 +121,7 @@ class Tracker:
         )
 
     def _create(self, name: str, tags: Mapping[str, str]) -> str:
-        source = {"mlflow.source.name": "lambdaflow", "mlflow.source.type": "LOCAL"}
-        return self.client.create_run(self.experiment_id, run_name=name, tags={**source, **tags}).info.run_id
+        return self.client.create_run(self.experiment_id, run_name=name, tags={**_source(), **tags}).info.run_id
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -187,8 +187,9 @@ class Tracker:
             }
             run_id = self._create(cell.label, {PARENT: self.run_id, CELL_KEY: result.key, **own, **tags})
             try:
-                self.client.log_batch(run_id, params=_params({"ranker": cell.ranker, "fold": cell.fold + 1, **cell.section}))
-                model_id = self._log_model(run_id, CellFolder.of(result.key).model, below) if model else None
+                params = _params({"ranker": cell.ranker, "fold": cell.fold + 1, **cell.section})
+                self.client.log_batch(run_id, params=params)
+                model_id = self._log_model(run_id, params, CellFolder.of(result.key).model, below) if model else None
                 self._log_cell(run_id, result, data, model_id)
             except BaseException as error:
                 with suppress(MlflowException, OSError, OperationalError):
@@ -240,17 +241,11 @@ class Tracker:
             self.client.delete_logged_model(model.model_id)
         if found := [model for model in logged if model not in half]:
             return any(map(self._has_files, found))
-        outputs = self.client.get_run(run_id).outputs
-        if outputs is not None and outputs.model_outputs:
+        run = self.client.get_run(run_id)
+        if run.outputs is not None and run.outputs.model_outputs:
             return False
-        try:
-            self._log_model(run_id, CellFolder.of(result.key).model, below)
-            self.client.set_tag(run_id, DIGEST, result.digest)  # the cell may have been trained again since it was noted
-        except BaseException:
-            with suppress(MlflowException, OSError, OperationalError):
-                self._end(run_id, RunStatus.FINISHED)  # as it was before
-            raise
-        self._end(run_id, RunStatus.FINISHED)
+        self._log_model(run_id, _params(run.data.params), CellFolder.of(result.key).model, below)
+        self.client.set_tag(run_id, DIGEST, result.digest)  # the cell may have been trained again since it was noted
         return True
 
     def _has_files(self, model: LoggedModel) -> bool:
@@ -266,28 +261,37 @@ class Tracker:
     def _models_of(self, run_id: str) -> Sequence[LoggedModel]:
         return self.client.search_logged_models([self.experiment_id], f"source_run_id = '{run_id}'")
 
-    def _log_model(self, run_id: str, folder: Path, below: Sequence[str]) -> str:
-        """The model as a pyfunc made of code and arrays: it carries the core along, and the models below it, and needs no pickle. MLflow gives
-        it the run's parameters, and asks for the history of each number that the run has: there should be none yet.
+    def _log_model(self, run_id: str, params: Sequence[Param], folder: Path, below: Sequence[str]) -> str:
+        """The model as a pyfunc made of code and arrays: it carries the core along, and the models below it, and needs no pickle. It is half-made
+        (PENDING) until all of it is there; MLflow's own ``log_model`` asks the server some ten times more.
+
+        Args:
+            params: of the run, which are the model's too.
 
         Returns:
-            The model's id. The run goes on.
+            The model's id.
         """
-        requirements = ["numpy", "numba", "scipy"]
-        with fluent(), _entered(run_id), TemporaryDirectory() as temporary:
-            bases = Path(temporary) / "below"
+        begun = self.client.create_logged_model(
+            self.experiment_id, "model", run_id, _source(), {param.key: param.value for param in params}
+        )
+        with TemporaryDirectory() as temporary:
+            bases, whole = Path(temporary) / "below", Path(temporary) / "model"
             for k, base in enumerate(below):
                 copytree(CellFolder.of(base).model, bases / str(k))
             core = Path(temporary) / "ltr.zip"
             core.write_bytes(_packed_core())
-            logged = mlflow.pyfunc.log_model(
-                name="model",
+            mlflow.pyfunc.save_model(
+                path=str(whole),
+                mlflow_model=Model(begun.artifact_location, run_id, model_uuid=begun.model_id, model_id=begun.model_id),
                 python_model=str(_SERVED),
                 artifacts={"model": str(folder), **({"below": str(bases)} if below else {})},
                 code_paths=[str(core)],
-                pip_requirements=requirements,
+                pip_requirements=["numpy", "numba", "scipy"],
             )
-        model_id: str = logged.model_id
+            self.client.log_model_artifacts(begun.model_id, str(whole))
+        self.client.log_outputs(run_id, [LoggedModelOutput(begun.model_id, 0)])
+        self.client.finalize_logged_model(begun.model_id, LoggedModelStatus.READY)
+        model_id: str = begun.model_id
         return model_id
 
     @patient

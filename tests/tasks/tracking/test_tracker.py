@@ -21,7 +21,7 @@ from tasks.records import Budget
 from tasks.store.cells import CellFolder, PairsEntry, write_pairs
 from tasks.tracking.store import BUDGET, CELL_KEY, CHOSEN, DIGEST, ERROR, SEARCHED, tracking_uri
 from tasks.tracking.tracked import Tracked
-from tasks.tracking.tracker import Tracker, _pairs
+from tasks.tracking.tracker import Tracker, _pairs, _source
 from tests.tasks.tracking.conftest import DATA
 
 
@@ -70,11 +70,14 @@ def test_a_finished_cell_without_a_model_is_given_it_later_once(cell):
     tracker = Tracker("x", "key")
     before = replace(cell[1], digest="of another processor")  # its cell was deleted, and trained again
     run_id = tracker.cell(cell[0], before, *cell[2:], model=False)
-    assert not tracker.client.get_run(run_id).outputs.model_outputs
+    noted = tracker.client.get_run(run_id)
+    assert not noted.outputs.model_outputs
     for _ in range(2):
         assert tracker.cell(*cell) == run_id
-        assert len(tracker.client.get_run(run_id).outputs.model_outputs) == 1
-    assert tracker.client.get_run(run_id).info.status == "FINISHED"
+        (output,) = tracker.client.get_run(run_id).outputs.model_outputs
+    model, run = tracker.client.get_logged_model(output.model_id), tracker.client.get_run(run_id)
+    assert (run.info.status, run.info.end_time) == ("FINISHED", noted.info.end_time)
+    assert (model.params, model.tags["mlflow.source.name"]) == (run.data.params, "lambdaflow")
     assert tracker.client.get_run(run_id).data.tags[DIGEST] == cell[1].digest
     assert tracker.cell(*cell, model=False) == run_id
 
@@ -128,6 +131,35 @@ def test_half_a_model_is_none(cell):
         (model,) = tracker.client.get_run(run_id).outputs.model_outputs
         assert tracker.client.get_logged_model(model.model_id).status == "READY"
         assert tracker.cell(*cell) == run_id
+
+
+@pytest.mark.parametrize("step", ["create_logged_model", "log_model_artifacts", "log_outputs", "finalize_logged_model"])
+@pytest.mark.parametrize("later", [False, True])
+def test_a_model_that_broke_off_at_any_step_is_made_anew_and_the_rest_of_it_is_gone(cell, monkeypatch, step, later):
+    tracker = Tracker("x", "key")
+    if later:
+        tracker.cell(*cell, model=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(MlflowClient, step, lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt()))
+        with pytest.raises(KeyboardInterrupt):
+            tracker.cell(*cell)
+    run_id = tracker.cell(*cell)
+    (output,) = tracker.client.get_run(run_id).outputs.model_outputs
+    (model,) = tracker.client.search_logged_models([tracker.experiment_id])
+    assert (model.model_id, model.status, model.source_run_id) == (output.model_id, "READY", run_id)
+    assert {run.info.run_id for run in runs()} == {tracker.run_id, run_id}
+    assert tracker.cell(*cell) == run_id
+
+
+def test_runs_and_models_say_who_made_them_where_the_system_knows(cell, monkeypatch):
+    monkeypatch.setattr("tasks.tracking.tracker.getuser", lambda: "ada")
+    monkeypatch.setattr("tasks.tracking.tracker._source", _source.__wrapped__)
+    tracker = Tracker("x", "key")
+    tracker.cell(*cell)
+    (model,) = tracker.client.search_logged_models([tracker.experiment_id])
+    assert {one.tags["mlflow.user"] for one in (model, *(run.data for run in runs()))} == {"ada"}
+    monkeypatch.setattr("tasks.tracking.tracker.getuser", lambda: {}["uid 1000"])
+    assert "mlflow.user" not in tracker.client.get_run(Tracker("x", "other").run_id).data.tags
 
 
 @pytest.mark.parametrize(("error", "status"), [(ValueError("no"), "FAILED"), (KeyboardInterrupt(), "KILLED")])
