@@ -16,6 +16,7 @@ from tasks.store.values import read_values, values_of
 from tasks.tracking.description import describe_fold
 from tasks.tracking.tracker import Tracker
 from tasks.training.search import surely_better
+from tasks.training.snapshot import is_begun
 from tasks.training.stack import stack
 
 
@@ -81,6 +82,9 @@ class _Training:
         if cells:
             self.progress.begin(title, len(cells))
         self.there |= set() if self.fresh else {key for cell in cells if CellFolder.of(key := cell_key(cell)).is_finished}
+        for cell in () if self.fresh else cells:
+            if (key := cell_key(cell)) not in self.there and is_begun(key):
+                self.progress.say(f"{cell.label}: goes on from where its training broke off")
 
     def train(self, cells: Sequence[Cell], all_of_them: bool = False, parts: int | None = None) -> tuple[Trained, ...]:
         """Those that could be trained, in their order; the error of one that cannot is raised where it takes `all_of_them`."""

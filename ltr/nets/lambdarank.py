@@ -263,7 +263,23 @@ class LambdaRank(Ranker):
         fair, told = self._fair(queries, (data.valid,) if data.validates else ())
         validation = self._validation(data.valid, fair)
         by_last = ranks is not None and (not data.validates or self.keep == "train")
-        states, pairs = {}, []
+        states: dict[int, State] = {}
+        pairs: list[tuple[int, list[Ledger]]] = []
+
+        def so_far() -> LambdaRank:
+            best = f"best epoch {state.best_epoch} of {self.epochs}, {state.restarts} restart{'' if state.restarts == 1 else 's'}"
+            last = f"kept the last epoch ({state.epoch}): biased clicks cannot show which epoch is best"
+            return replace(
+                self,
+                weights=state.best,
+                scaling=data.scaling,
+                names=queries.names,
+                curve=state.curve(data.validates),
+                remarks=(last if by_last else best, *self._remarks(queries, preferences, state), *told),
+                states={**states, state.epoch: state},
+                pairs=tuple(pairs),
+            )
+
         for epoch in range(state.epoch, self.epochs):
             rng = np.random.default_rng([self.seed, state.restarts, epoch + 1])
             visits = rng.permutation(queries.n_queries)
@@ -290,21 +306,10 @@ class LambdaRank(Ranker):
             if self.count_pairs and (epoch + 1) % self.count_pairs == 0:
                 pairs.append((epoch + 1, ledger(queries, self.objective, scores, self.conventions)))
             values = {"train": {str(self.watched): train}, **({"valid": {str(self.watched): value}} if data.validates else {})}
-            answers = [callback(Progress(epoch + 1, self.epochs, values)) for callback in callbacks]
+            answers = [callback(Progress(epoch + 1, self.epochs, values, so_far)) for callback in callbacks]
             if any(answers):
                 break
-        best = f"best epoch {state.best_epoch} of {self.epochs}, {state.restarts} restart{'' if state.restarts == 1 else 's'}"
-        last = f"kept the last epoch ({state.epoch}): biased clicks cannot show which epoch is best"
-        return replace(
-            self,
-            weights=state.best,
-            scaling=data.scaling,
-            names=queries.names,
-            curve=state.curve(data.validates),
-            remarks=(last if by_last else best, *self._remarks(queries, preferences, state), *told),
-            states={**states, state.epoch: state},
-            pairs=tuple(pairs),
-        )
+        return cast(Self, so_far())
 
     def _remarks(self, queries: Queries, preferences: Preferences | None, state: State) -> Iterator[str]:
         """What is to be said of what was learned from."""
@@ -333,14 +338,32 @@ class LambdaRank(Ranker):
             return super().fit_watched(queries, valid, tick, (), start)
         return self.fit(queries, valid[0] if valid else None, tick, callbacks=callbacks)
 
-    def go_on(self, begun: Self, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> Self:
-        """`fit` from the last state of `begun`; all of it where effective pairs are counted, as a model does not keep earlier counts, and
-        where ``unbiased: auto`` may choose otherwise."""
-        if self.count_pairs or not begun.states or (self._way and self._way.kind == "auto"):
-            return self.fit(queries, valid, tick)
-        fitted = self.fit(queries, valid, tick, start=begun.states[max(begun.states)])
+    @property
+    def goes_on(self) -> bool:
+        """Not where effective pairs are counted, as a model does not keep earlier counts, nor where ``unbiased: auto`` may choose otherwise."""
+        return not self.count_pairs and (self._way is None or self._way.kind != "auto")
+
+    def go_on(
+        self,
+        begun: Self,
+        queries: Queries,
+        valid: Queries | None = None,
+        tick: Tick | None = None,
+        callbacks: Callback | Sequence[Callback] = (),
+    ) -> Self:
+        """`fit` from the last state of `begun`."""
+        if not (self.goes_on and begun.states):
+            return self.fit(queries, valid, tick, callbacks=callbacks)
         kept = {epoch: state for epoch, state in begun.states.items() if epoch in self.keep_epochs}
-        return replace(fitted, states={**kept, **fitted.states})
+
+        def with_kept(fitted: Self) -> Self:
+            return replace(fitted, states={**kept, **fitted.states})
+
+        def told(callback: Callback) -> Callback:
+            return lambda progress: callback(replace(progress, so_far=lambda: with_kept(progress.so_far())))
+
+        last, several = begun.states[max(begun.states)], [told(callback) for callback in checked_callbacks(callbacks)]
+        return with_kept(self.fit(queries, valid, tick, start=last, callbacks=several))
 
     def _chosen_way(
         self, how: Unbiased, queries: Queries, valid: Queries | None, tick: Tick | None, callbacks: tuple[Callback, ...]

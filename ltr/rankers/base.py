@@ -156,9 +156,21 @@ class Ranker(Named, ABC):
             ValueError: for data that it cannot learn from.
         """
 
-    def go_on(self, begun: Self, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> Self:
+    @property
+    def goes_on(self) -> bool:
+        """Whether `go_on` does nothing again."""
+        return False
+
+    def go_on(
+        self,
+        begun: Self,
+        queries: Queries,
+        valid: Queries | None = None,
+        tick: Tick | None = None,
+        callbacks: Callback | Sequence[Callback] = (),
+    ) -> Self:
         """What `fit` gives, byte for byte, without doing again what `begun` did: a ranker fitted to the same queries with fewer iterations
-        and otherwise the same parameters.
+        and otherwise the same parameters. Where it does not `goes_on`, that is `fit`.
 
         Raises:
             ValueError: as `fit`; for a ranker that does not learn step by step.

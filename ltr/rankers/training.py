@@ -1,7 +1,8 @@
 """What rankers share while they train: the measures they watch, the curve they leave, and whom they tell about it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -30,11 +31,13 @@ class Progress:
         iteration: how many iterations there are now.
         n_iterations: how many there will be at most.
         values: by validation set and measure, ``{"valid": {"ndcg@10": 0.41}}``.
+        so_far: gives the ranker as it is now, to save it or to look at it.
     """
 
     iteration: int
     n_iterations: int
     values: Mapping[str, Mapping[str, float]]
+    so_far: Callable[[], Any] = field(repr=False, compare=False)
 
 
 Callback = Callable[[Progress], object]

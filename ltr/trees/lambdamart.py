@@ -295,18 +295,27 @@ class LambdaMART(TreeRanker):
             )
         return self.fit(queries, tuple(valid), tick, start=start, callbacks=callbacks)
 
+    @property
+    def goes_on(self) -> bool:
+        """Not where ``unbiased: auto`` may choose otherwise of more trees."""
+        return self._way is None or self._way.kind != "auto"
+
     def go_on(
-        self, begun: LambdaMART, queries: Queries | Binned, valid: Queries | None = None, tick: Tick | None = None
+        self,
+        begun: LambdaMART,
+        queries: Queries | Binned,
+        valid: Queries | None = None,
+        tick: Tick | None = None,
+        callbacks: Callback | Sequence[Callback] = (),
     ) -> LambdaMART:
-        """`fit` from the trees of `begun`; those after its best iteration are grown again where it has no `rest`. All of them where
-        ``unbiased: auto`` may choose otherwise of more trees."""
-        if self._way and self._way.kind == "auto":
-            return self.fit(queries, valid, tick)
+        """`fit` from the trees of `begun`; those after its best iteration are grown again where it has no `rest`."""
+        if not self.goes_on:
+            return self.fit(queries, valid, tick, callbacks=callbacks)
         if begun.curve is None and valid is not None and len(self.stopping) > 1:
             begun = replace(begun, curve=untold(begun.ensemble.n_trees))
         if begun.rest is not None:
             begun = replace(begun, trees=join([begun.ensemble, begun.rest]))
-        return self.fit(queries, valid, tick, start=begun)
+        return self.fit(queries, valid, tick, start=begun, callbacks=callbacks)
 
     def fit_shards(
         self,
@@ -416,6 +425,24 @@ class LambdaMART(TreeRanker):
         options = self._options(least_docs, data.names)
         watch = Watch(self, data, tuple(map(canonical, valid)), begun, start.curve if start else None, fair)
         trees, judged, remarks = [begun], 1, tuple(saturations(self.terms, self.n_trees))
+
+        def so_far() -> LambdaMART:
+            ensemble, biases = join(trees), data.learned
+            kept = ensemble.first(watch.kept.best) if watch.kept else ensemble
+            of_ranks: tuple[str, ...] = ()
+            if self._way and biases is not None:
+                of_ranks = (in_words(self._way, biases[min(kept.n_trees, len(biases) - 1)]),)
+            return replace(
+                self,
+                trees=kept,
+                rest=ensemble.between(kept.n_trees, ensemble.n_trees),
+                biases=biases,
+                names=data.names,
+                curve=watch.curve(),
+                history=watch.history(),
+                remarks=(*remarks, *of_ranks),
+            )
+
         try:
             ended = watch.over(begun.n_trees)
             for iteration in () if ended else range(begun.n_trees, self.n_trees):
@@ -430,7 +457,8 @@ class LambdaMART(TreeRanker):
                 if tick is not None:
                     tick()
                 stopped = watch.seen(iteration + 1, tree)
-                told = [callback(Progress(iteration + 1, self.n_trees, watch.last())) for callback in callbacks]
+                progress = Progress(iteration + 1, self.n_trees, watch.last(), so_far)
+                told = [callback(progress) for callback in callbacks]
                 if stopped or any(told):
                     break
                 judged = len(trees)
@@ -439,22 +467,7 @@ class LambdaMART(TreeRanker):
                 self, trees=join(trees[:judged]), biases=data.learned, names=data.names, curve=watch.curve(), remarks=remarks
             )
             raise
-        ensemble = join(trees)
-        kept = ensemble.first(watch.kept.best) if watch.kept else ensemble
-        rest = ensemble.between(kept.n_trees, ensemble.n_trees)
-        biases = data.learned
-        if self._way and biases is not None:
-            remarks = (*remarks, in_words(self._way, biases[min(kept.n_trees, len(biases) - 1)]))
-        return replace(
-            self,
-            trees=kept,
-            rest=rest,
-            biases=biases,
-            names=data.names,
-            curve=watch.curve(),
-            history=watch.history(),
-            remarks=remarks,
-        )
+        return so_far()
 
     def _options(self, least_docs: int, names: tuple[str, ...]) -> TreeOptions:
         newton = self.leaf == "newton"

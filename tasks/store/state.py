@@ -141,6 +141,14 @@ def made_whole(folder: Path, replace: bool = False) -> Iterator[Path]:
             shutil.rmtree(left, ignore_errors=True)
 
 
+def remove(folder: Path) -> None:
+    """Removes a folder, which is not there half at any time."""
+    partial = _partial_of(folder)
+    with suppress(FileNotFoundError):
+        os.rename(folder, partial)
+        shutil.rmtree(partial, ignore_errors=True)
+
+
 def require_output(output: Path, *inputs: Path) -> None:
     """Raises DataError where a file that is to be written is one of those that are read, under whatever name, or is in a folder that is read
     whole, as a model is, or is a folder, a pipe or a device, or its own folder is missing."""

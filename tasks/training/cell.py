@@ -13,26 +13,21 @@ from typing import Any
 import numba
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 from prefect import task
 
 import ltr
 from ltr.data.queries import Queries
 from ltr.objectives.effective_pairs import BANDS
-from ltr.rankers.training import Curve
-from ltr.trees.tree_ranker import TreeRanker
 from tasks.config.ranker_section import Polish, read_conventions, read_ranker
 from tasks.records import RETRIEVED, Cell, CellResult
 from tasks.store import state
 from tasks.store.binned import open_for
 from tasks.store.cells import (
     CellFolder,
-    CurveFile,
     ImportanceFile,
     PairsEntry,
     PositionBiasFile,
     cell_key,
-    read_curve,
     write_columns,
     write_pairs,
     write_record,
@@ -41,6 +36,7 @@ from tasks.store.datasets import open_queries
 from tasks.store.values import means, table, write_values
 from tasks.training.compiling import seconds_compiling
 from tasks.training.scoring import evaluate, ranks_by_chance, retrieved_only
+from tasks.training.snapshot import Snapshot, begun_in, write_curve, write_rest
 
 STOP = threading.Event()
 """Set to end the cells that are being trained, after their current tree or epoch."""
@@ -80,6 +76,11 @@ def train(cell: Cell, threads: int = 0, fresh: bool = False, home: str | None = 
     sets = {role: open_queries(name) for role, name in cell.data.roles.items()}
     learned = {role: retrieved_only(queries) for role, queries in sets.items() if role != "test"}
     started, compiling = time.perf_counter(), seconds_compiling()
+    snapshot = Snapshot(key, lambda: time.perf_counter() - started - (seconds_compiling() - compiling), STOP.is_set)
+    if fresh:
+        snapshot.clear()
+    watching: dict[str, Any]
+    tick, watching = (None, {"callbacks": snapshot}) if ranker.goes_on else (_tick, {})
     whole = RETRIEVED not in sets["train"].sources
     in_shards = shards > 1 and ranker.sharded and bool(cell.data.valid) and whole
     learned_from: Any = open_for(ranker, cell.data.train) if whole and not in_shards else learned["train"]
@@ -87,13 +88,13 @@ def train(cell: Cell, threads: int = 0, fresh: bool = False, home: str | None = 
         from tasks.training.cluster import fit_in_shards
 
         fitted: ltr.Ranker = fit_in_shards(ranker, cell.data.train, cell.data.valid, shards, _tick)
-    elif (begun := _begun(cell.start)) is not None:
-        fitted = ranker.go_on(begun, learned_from, learned.get("valid"), _tick)
+    elif (begun := snapshot.read() or _cut(cell.start)) is not None:
+        fitted = ranker.go_on(begun, learned_from, learned.get("valid"), tick, **watching)
     else:
-        fitted = ranker.fit(learned_from, learned.get("valid"), _tick)
+        fitted = ranker.fit(learned_from, learned.get("valid"), tick, **watching)
     if section.polish:
         fitted = _polished(fitted, section.polish, learned)
-    seconds = time.perf_counter() - started - (seconds_compiling() - compiling)
+    seconds = snapshot.seconds
     values = [
         table(evaluate(fitted, sets[role], cell.measures, conventions), sets[role], role)
         for role in ("valid", "test")
@@ -107,6 +108,7 @@ def train(cell: Cell, threads: int = 0, fresh: bool = False, home: str | None = 
     result = CellResult(key, fitted.digest, taken | counted, round(seconds, 3), fitted.remarks)
     with state.made_whole(folder.path, replace=fresh) as partial:
         _write(CellFolder(partial), cell, fitted, values, result)
+    snapshot.clear()
     return result
 
 
@@ -115,24 +117,9 @@ def result_of(cell: Cell) -> CellResult:
     return CellFolder.of(cell_key(cell)).result()
 
 
-def _begun(key: str) -> ltr.Ranker | None:
-    """The ranker that a cell left, with its curve, to go on from; None where there is none, or not any more."""
-    folder = CellFolder.of(key)
-    if not key or not folder.is_finished:
-        return None
-    curve = read_curve(folder.curve)
-    ranker = replace(ltr.load(folder.model), curve=_curve(curve) if curve else None)
-    if isinstance(ranker, TreeRanker) and folder.rest.is_file():
-        with np.load(folder.rest) as arrays:
-            return ranker.with_rest(dict(arrays))
-    return ranker
-
-
-def _curve(file: CurveFile) -> Curve:
-    def values(written: list[float | None]) -> NDArray[np.float64]:
-        return np.array([np.nan if value is None else value for value in written], np.float64)
-
-    return Curve(np.array(file.iteration, np.int64), values(file.train), values(file.valid))
+def _cut(key: str) -> ltr.Ranker | None:
+    """The ranker of the cell that is this one with fewer iterations."""
+    return begun_in(CellFolder.of(key)) if key else None
 
 
 def _polished(fitted: ltr.Ranker, how: Polish, sets: Mapping[str, Queries]) -> ltr.Ranker:
@@ -157,10 +144,9 @@ def _write(folder: CellFolder, cell: Cell, fitted: ltr.Ranker, values: list[pl.D
     write_columns(folder.model, cell.columns)
     if values:
         write_values(folder.values, values, cell.conventions, open_queries(cell.data.test))
-    if cell.goes_on and isinstance(fitted, TreeRanker) and (rest := fitted.rest_arrays):
-        np.savez(folder.rest, allow_pickle=False, **rest)
-    if fitted.curve is not None:
-        write_record(folder.curve, _curve_file(fitted.curve, fitted.watched))
+    write_curve(folder, fitted)
+    if cell.goes_on:
+        write_rest(folder, fitted)
     if counts := {by: shares.tolist() for by, shares in fitted.importances.items()}:
         write_record(folder.importance, ImportanceFile(list(fitted.names), **counts))
     if biases := {name: values.tolist() for name, values in fitted.position_bias.items()}:
@@ -168,13 +154,6 @@ def _write(folder: CellFolder, cell: Cell, fitted: ltr.Ranker, values: list[pl.D
     if pairs := fitted.counted_pairs:
         write_pairs(folder.pairs, [_pairs_entry(iteration, found) for iteration, terms in pairs for found in terms])
     write_record(folder.result_file, result)
-
-
-def _curve_file(curve: Curve, watched: ltr.Measure | None) -> CurveFile:
-    def plain(values: NDArray[np.float64]) -> list[float | None]:
-        return [None if np.isnan(value) else value for value in values.tolist()]
-
-    return CurveFile(watched.key if watched else None, curve.iteration.tolist(), plain(curve.train), plain(curve.valid))
 
 
 def _pairs_entry(iteration: int, found: ltr.Ledger) -> PairsEntry:

@@ -315,7 +315,7 @@ def test_what_evidence_says_of_a_log_that_grew_is_told_in_mlflow_too(prefect_ser
 def test_an_interrupted_sweep_goes_on_where_it_was(prefect_server, workplace, monkeypatch):
     fit, calls = ltr.LambdaRank.fit, []
 
-    def interrupted(self, *sets):
+    def interrupted(self, *sets, **more):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(ltr.LambdaRank, "fit", interrupted)
@@ -324,7 +324,7 @@ def test_an_interrupted_sweep_goes_on_where_it_was(prefect_server, workplace, mo
     client = MlflowClient(tracking_uri())
     experiment = client.get_experiment_by_name(EXPERIMENT).experiment_id
     assert not client.search_runs([experiment], "attributes.status = 'RUNNING'")
-    monkeypatch.setattr(ltr.LambdaRank, "fit", lambda self, *sets: calls.append(1) or fit(self, *sets))
+    monkeypatch.setattr(ltr.LambdaRank, "fit", lambda self, *sets, **more: calls.append(1) or fit(self, *sets, **more))
     monkeypatch.setattr(ltr.LambdaMART, "fit", lambda *_: pytest.fail("trained again"))
     outcome = run(parse(CONFIG))
     assert calls == [1]

@@ -1,11 +1,12 @@
 """The choice among the cells of a sweep."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from flows.cells import cells_of
-from flows.sweep import _bases, choose
+from flows.sweep import _bases, _Training, choose
 from tasks.config.reading import parse
 from tasks.evidence.protocol import Gathering
 from tasks.records import CellResult, Fold, Trained
@@ -17,6 +18,15 @@ CONFIG_WRITTEN = {
 }
 CONFIG = parse(CONFIG_WRITTEN)
 FOLDS = tuple(Fold(f"t{k}", f"v{k}", f"e{k}") for k in range(3))
+
+
+def test_what_goes_on_from_where_it_broke_off_is_said(monkeypatch):
+    cells, said = cells_of(CONFIG, list(CONFIG.rankers), FOLDS[:1]), []
+    monkeypatch.setattr("flows.sweep.is_begun", lambda key: key == cell_key(cells[1]))
+    progress = SimpleNamespace(begin=lambda text, steps: None, say=said.append)
+    for fresh in (False, True):
+        _Training(CONFIG, None, fresh, progress).begin("training", cells)
+    assert said == ["a · learning_rate=0.2: goes on from where its training broke off"]
 
 
 def test_the_best_on_validation_and_the_first_of_equals():

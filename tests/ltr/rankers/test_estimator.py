@@ -347,6 +347,16 @@ def test_callbacks_hear_of_every_iteration_and_may_end_it():
             net.fit(X, y, qid, **given)
 
 
+@pytest.mark.parametrize("ranker", [replace(TREES, n_trees=6), ltr.LambdaRank(epochs=6)])
+def test_callbacks_are_given_the_ranker_so_far(ranker):
+    queries, kept = rows(60)[3], []
+    ranker.fit(queries, rows(20, seed=5)[3], callbacks=lambda now: kept.append(now.so_far()))
+    for k, one in enumerate(kept, 1):
+        shorter = replace(ranker, **{ranker.iterations_from: k}).fit(queries, rows(20, seed=5)[3])
+        np.testing.assert_array_equal(one.predict(queries.features), shorter.predict(queries.features))
+        assert len(one.curve.iteration) == k
+
+
 def test_searches_pass_weights_on_to_fit(routing):
     X, y, qid, *_ = rows()
     weights = np.random.default_rng(0).uniform(0.5, 2, len(y))

@@ -130,6 +130,17 @@ def test_folders_are_whole_or_absent(workplace):
     assert (target / "all").read_text() == "3"
 
 
+def test_a_folder_that_is_removed_is_whole_until_it_is_gone(workplace, monkeypatch):
+    with state.made_whole(Path("a")) as partial:
+        (partial / "x").write_text("x")
+    with monkeypatch.context() as patch:
+        patch.setattr("tasks.store.state.shutil.rmtree", lambda *_, **__: None)  # the process is killed
+        state.remove(Path("a"))
+    (left,) = Path().glob("a*")
+    assert left.name.endswith(".partial")
+    state.remove(Path("a"))
+
+
 def test_what_was_made_is_remembered_while_its_data_are_there(workplace):
     recipe = {"of": "x", "n": 1}
     noted = state.Noted(("a",), 2, ("a note",), (Fold("a", "a", "a"),), (Finding("note", "log", "fine"),))

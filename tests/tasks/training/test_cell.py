@@ -89,10 +89,10 @@ def test_trees_of_many_values_grow_on_features_that_all_cells_share(cell, monkey
 def test_seconds_of_training_are_none_of_compiling(cell, monkeypatch):
     fit = ltr.LambdaRank.fit
 
-    def compiles_first(*arguments):
+    def compiles_first(*arguments, **named):
         with global_compiler_lock:
             time.sleep(0.5)
-        return fit(*arguments)
+        return fit(*arguments, **named)
 
     first = train.fn(cell).seconds
     monkeypatch.setattr(ltr.LambdaRank, "fit", compiles_first)
@@ -118,11 +118,11 @@ def test_a_failed_cell_leaves_nothing(cell, monkeypatch):
 def test_what_another_run_finished_meanwhile_stays_where_it_is(cell, monkeypatch):
     fit, nested = ltr.LambdaRank.fit, []
 
-    def slower(self, *given):
+    def slower(self, *given, **named):
         if not nested:
             nested.append(True)
             nested.append(train.fn(cell))
-        return fit(self, *given)
+        return fit(self, *given, **named)
 
     monkeypatch.setattr(ltr.LambdaRank, "fit", slower)
     own = train.fn(cell)
