@@ -35,8 +35,8 @@ def _path(fault: Any) -> str:
 def _explain(error: ValidationError, where: str, rankers: Sequence[str] = ()) -> ConfigError:
     lines, faults = [], [(_path(fault), fault) for fault in error.errors()]
     for path, fault in faults:
-        if fault["type"].endswith("_type") and any(other.startswith(path) for other, f in faults if f is not fault):
-            continue  # another alternative at this place says more
+        if fault["type"].endswith("_type") and any(_says_more(path, other, f) for other, f in faults if f is not fault):
+            continue
         if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
             lines.append(f"{where}: unknown key {path!r}{_elsewhere(path) or near(str(fault['loc'][-1]))}")
         elif fault["type"] == "value_error":
@@ -45,9 +45,14 @@ def _explain(error: ValidationError, where: str, rankers: Sequence[str] = ()) ->
             lines.append(f"{where}: {path}: {_not_a_kind(fault['ctx'], str(fault['loc'][-1]), rankers)}")
         else:
             shown = json.dumps(fault["input"], default=str)
-            rule = fault["msg"].lower().replace("tuple", "list")
+            rule = re.sub(" or instance of .*", "", fault["msg"]).lower().replace("tuple", "list")
             lines.append(f"{where}: {path}: {rule} (given: {shown if len(shown) <= 60 else shown[:57] + '...'})")
     return ConfigError("\n".join(dict.fromkeys(lines)))
+
+
+def _says_more(path: str, other: str, fault: Any) -> bool:
+    """Whether a fault at a path `other` says more than that what stands at `path` is of another type."""
+    return other.startswith(f"{path}.") or (other == path and not fault["type"].endswith("_type"))
 
 
 def _elsewhere(path: str) -> str:

@@ -58,6 +58,11 @@ def test_a_first_configuration_names_data_and_nothing_else():
             "objective.0: unknown measure 'ndgc'",
         ),
         ({**SHORT, "rankers": {"m": {"kind": "lambdamart", "objective": [{"weight": 2}]}}}, "weight"),
+        (
+            {**SHORT, "rankers": {"m": {"kind": "lambdamart", "objective": [{"weight": [0.1, 0.3]}]}}},
+            r"objective\.0\.weight: input should be a valid number \(given: \[0\.1, 0\.3\]\)\nx.*weight: input should be a valid dictionary \(",
+        ),
+        ({"data": {"files": "a", "query": 5, "query_features": 3}}, r"data\.query: input should be a valid string \(given: 5\)"),
         ({**SHORT, "sweep": {"learnin_rate": [1]}}, "no ranker has a parameter 'learnin_rate'; did you mean learning_rate"),
         (
             {**SHORT, "sweep": {"cost": ["sigmoid"]}},
