@@ -95,6 +95,13 @@ class ClickLabel(Strict):
             raise ValueError(f"model: {self.model} explains all clicks by itself; leave out debias, queries: similar and clicks")
         return self
 
+    @model_validator(mode="after")
+    def _equal_queries_need_no_similarity(self) -> "ClickLabel":
+        for key in ("by", "similarity") if self.queries == "equal" else ():
+            if getattr(self, key) != ClickLabel.model_fields[key].default:
+                raise ValueError(f"{key}: {getattr(self, key)} says which queries are similar; it goes with queries: similar")
+        return self
+
 
 class ClickLog(ClickLabel):
     """A session log, one row a shown result, as CSV, TSV or Parquet, and the labels it gives.

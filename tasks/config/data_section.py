@@ -53,7 +53,12 @@ class Generate(Strict):
     mixed: int = Field(1, ge=1)
     shares: tuple[float, float, float, float, float] = LABEL_SHARES
     more: dict[str, ClickLabel] = {}
-    seed: int = 1
+    seed: int = Field(1, ge=0)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The label sources that come of it."""
+        return ("click", *self.more, *(["attraction"] if self.attraction else []))
 
     @model_validator(mode="after")
     def _check(self) -> "Generate":
@@ -196,6 +201,13 @@ class Data(Strict):
         for key, needs in (("valid", ("train",)), ("test", ("train",)), ("folds", cut), ("shares", cut)):
             if getattr(self, key) != type(self).model_fields[key].default and given[0] not in needs:
                 raise ValueError(f"{key} goes with {' or '.join(needs)}, and the data are named by {given[0]}")
+        if self.folds > 1 and self.shares != type(self).model_fields["shares"].default:
+            raise ValueError(f"shares cut the queries once, and folds: {self.folds} cuts them into equal parts; give one of them")
+        for key in ("clicks", "sources") if self.generate else ():
+            if getattr(self, key):
+                raise ValueError(
+                    f"{key} goes with files; generated data have a log of their own, of which data.generate.more names further labels"
+                )
 
     def _check_runs(self) -> None:
         """What other systems said of the documents."""
@@ -207,6 +219,8 @@ class Data(Strict):
             raise ValueError("feature_logs goes with qrels, the judgments of what was logged")
         if self.runs and self.generate:
             raise ValueError("runs goes with files of data, and these are generated")
+        if self.run_forms != type(self).model_fields["run_forms"].default and not self.runs:
+            raise ValueError("run_forms goes with runs, whose forms they are")
         for name, paths in self.runs.items():
             if not paths or name in (self.query, self.document, self.label, "query", "document", "label", RETRIEVED):
                 raise ValueError(
@@ -223,15 +237,20 @@ class Data(Strict):
         names += ["binary"] if self.binarise is not None and self.binarise_into == "binary" else []
         names += self.calibrate.made if self.calibrate else ()
         names += ["position"] if self.clicked_pages else []
-        for name in [*names, *(self.generate.more if self.generate else ())]:
+        names += self.generate.labels if self.generate else ()
+        for name in names:
             if not re.fullmatch(r"\w{1,100}", name):
                 raise ValueError(
                     f"label source {name!r}: 1 to 100 letters, digits and '_' (measures read it as ndcg@10:NAME); rename the column, or the "
-                    "label in data.clicks.more"
+                    "label in data.clicks.more (of generated data data.generate.more)"
                 )
         for name in names:
             if name == self.label or names.count(name) > 1 or name == "label":
-                raise ValueError(f"two label sources are named {name!r}: rename one (data.sources, data.clicks.more)")
+                raise ValueError(
+                    f"two label sources are named {name!r}: rename one (data.sources, data.clicks.more, data.generate.more)"
+                )
+        if self.binarise is None and self.binarise_into != type(self).model_fields["binarise_into"].default:
+            raise ValueError(f"binarise_into: {self.binarise_into} goes with binarise, from which label on a document is relevant")
 
     def _check_columns(self) -> None:
         """What columns are besides features."""

@@ -97,10 +97,6 @@ def parse_click_log(path: str | Path, model: str | None, overrides: Iterable[str
     written: dict[str, Any] = {"data": {"clicks": {"log": str(path), "model": model}}}
     own = [said.removeprefix("data.").removeprefix("clicks.") for said in overrides]
     override_all(written, (f"data.clicks.{said}" for said in own))
-    try:
-        log = ClickLog.model_validate(written["data"]["clicks"])
-    except ValidationError as error:
-        raise _explain(error, "clicks") from None
     for said in own:
         key = said.partition("=")[0].split(".")[0]
         if key in (*ClickLabel.model_fields, "log", "more") and key not in of_label:
@@ -108,7 +104,10 @@ def parse_click_log(path: str | Path, model: str | None, overrides: Iterable[str
                 (*(name for name in ClickLog.model_fields if name not in (*ClickLabel.model_fields, "log", "more")), *of_label)
             )
             raise ConfigError(f"--set {said}: nothing here reads {key}; this reads {reads}")
-    return log
+    try:
+        return ClickLog.model_validate(written["data"]["clicks"])
+    except ValidationError as error:
+        raise _explain(error, "clicks") from None
 
 
 def read(path: str | Path, overrides: Iterable[str] = (), data_of: str | Path | None = None) -> RunConfig:

@@ -168,6 +168,11 @@ class RunConfig(Strict):
             if not any(has(ranker, path) for ranker in self.rankers.values()):
                 key, written = path.split(".")[0], {k: v for ranker in self.rankers.values() for k, v in ranker.written().items()}
                 raise ValueError(f"sweep.{path}: no ranker has a parameter {key!r}{near_path(key, written)}")
+            if all(ranker.search for ranker in self.rankers.values() if has(ranker, path)):
+                raise ValueError(
+                    f"sweep.{path}: every ranker that has it is searched, and a search takes no values of a sweep; set "
+                    f"rankers.NAME.search.space.{path}"
+                )
 
     def _check_shared(self) -> None:
         """Refuses numbers that rankers share whose own are of other sizes: a rate for trees leaves a net in ruins."""

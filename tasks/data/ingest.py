@@ -215,6 +215,10 @@ def _of_text(path: Path, data: Data) -> Rows:
     features, names, notes = _named(path, features, data)
     notes += tuple(f"{path.name}: {_told_lost(names[k], 'whole numbers')} (data.drop: [{names[k]}])" for k in sorted(digits_lost))
     notes += tuple(
+        f"{path.name}: data.ignore: {pattern!r}: LETOR text has no columns, so nothing is left out; data.drop leaves out features by name"
+        for pattern in data.ignore
+    )
+    notes += tuple(
         f"{side.name} beside {path.name} is not read; weights of queries are a column of a table (data.weight)"
         for side in _unread(path)
     )

@@ -28,6 +28,13 @@ def test_one_file_is_a_list_of_one():
         ({"files": ["a"], "sources": ["x/y"]}, "label source 'x/y': 1 to 100 letters, digits and '_'"),
         ({"files": ["a"], "clicks": {"log": "l", "more": {"a b": {}}}}, "label source 'a b'"),
         ({"generate": Generate(more={"a:b": {}})}, "label source 'a:b'"),
+        ({"generate": Generate(more={"label": {}})}, "two label sources are named 'label'"),
+        ({"generate": Generate(more={"click": {}})}, "two label sources are named 'click'"),
+        ({"generate": Generate(), "clicks": {"log": "l"}}, "clicks goes with files; generated data have a log of their own"),
+        ({"generate": Generate(), "sources": ["fresh"]}, "sources goes with files"),
+        ({"files": ["a"], "folds": 5, "shares": (0.8, 0.1, 0.1)}, "folds: 5 cuts them into equal parts; give one"),
+        ({"files": ["a"], "run_forms": ["rank"]}, "run_forms goes with runs"),
+        ({"files": ["a"], "binarise_into": "label"}, "binarise_into: label goes with binarise"),
     ],
 )
 def test_what_does_not_go_together(written, rule):

@@ -73,6 +73,15 @@ def test_a_first_configuration_names_data_and_nothing_else():
             {**SHORT, "rankers": {"m": {"kind": "lambdamart", "sweep": {"objective.3.weight": [0.1]}}}},
             "objective.3.weight: there is no",
         ),
+        (
+            {**SHORT, "rankers": "auto", "sweep": {"learning_rate": ["x1", "x2"]}},
+            "sweep.learning_rate: every ranker that has it is searched, .*; set rankers.NAME.search.space.learning_rate",
+        ),
+        ({"data": {"generate": {"seed": -1}}}, r"data.generate.seed: input should be greater than or equal to 0 \(given: -1\)"),
+        (
+            {"data": {"files": "a", "clicks": {"log": "l", "similarity": 0.5}}},
+            "data.clicks: similarity: 0.5 says which queries are similar; it goes with queries: similar",
+        ),
         ({**SHORT, "select": "ndgc"}, "unknown measure 'ndgc'"),
         ({**SHORT, "measures": []}, r"measures: list should have at least 1 item"),
         ({**SHORT, "rankers": "auto", "budget": float("inf")}, r"budget: input should be a finite number \(given: Infinity\)"),

@@ -505,6 +505,15 @@ def test_a_column_to_be_ignored_that_is_not_there_is_told(workplace):
     assert open_queries(read_now.data).names == ("f",)
 
 
+def test_a_feature_of_text_is_not_left_out_by_ignore_and_that_is_told(workplace):
+    Path("a.txt").write_text("1 qid:1 1:3 2:4\n0 qid:1 1:2 2:5\n", encoding="utf-8")
+    read = ingest.fn([Path("a.txt")], Data(files=["a.txt"], ignore=["f2"]))
+    assert open_queries(read.data).names == ("f1", "f2")
+    assert read.notes == (
+        "a.txt: data.ignore: 'f2': LETOR text has no columns, so nothing is left out; data.drop leaves out features by name",
+    )
+
+
 def test_a_document_without_a_score_is_named_by_its_ids(workplace):
     (workplace / "a.csv").write_text("query,document,label,f,g\nx,d1,1,1,2\nx,d2,0,3,4\ny,d3,2,5,6\ny,d4,0,7,\n")
     queries, _ = read(["a.csv"])
