@@ -28,6 +28,10 @@ def _not_empty(written: str) -> str:
     return written
 
 
+_OF_DATA = "a key of data or of conventions, such as label=grade (data.label=grade is the same) or conventions.gain=linear"
+"""What commands set that read data and train nothing."""
+
+
 class _Version(argparse.Action):
     """Asks the installed package, which takes a while, only when it is wanted."""
 
@@ -73,7 +77,7 @@ def _model(sub: argparse.ArgumentParser, files: str = "LightGBM's, XGBoost's, or
 def _over(sub: argparse.ArgumentParser) -> None:
     _model(sub)
     sub.add_argument("--data", required=True, nargs="+", metavar="FILE", help="data files with labels: Parquet, CSV or LETOR text")
-    _settable(sub, "a key of the configuration, such as label=grade (data.label=grade is the same)")
+    _settable(sub, _OF_DATA)
     _json_line(sub)
 
 
@@ -167,7 +171,7 @@ def _judged(commands: Any) -> None:
         "files", nargs="*", metavar="FILE", help="data files: Parquet, CSV or LETOR text; judgments or what search engines logged"
     )
     check.add_argument("--store", action="store_true", help="check every byte of what is kept in .lambdaflow/ for damage")
-    _settable(check, "a key of the configuration, such as label=grade (data.label=grade is the same)")
+    _settable(check, _OF_DATA)
     check.add_argument("--json", action="store_true", help="print the findings as JSON")
 
 
@@ -325,7 +329,7 @@ def _models(commands: Any) -> None:
         metavar="SCORES",
         help="file for the scores: .parquet, .csv or .tsv, or .trec for a TREC run",
     )
-    _settable(predict, "a key of the configuration, such as label=grade (data.label=grade is the same)")
+    _settable(predict, _OF_DATA)
 
     export = _command(commands, "export", models.export, "write a model for another tool")
     _model(export, "LightGBM's or XGBoost's")
@@ -345,7 +349,7 @@ def _models(commands: Any) -> None:
     export.add_argument(
         "--data", nargs="+", metavar="FILE", help="data files to score both with the model and with the written file, and compare"
     )
-    _settable(export, "a key of the configuration, such as label=grade (data.label=grade is the same)")
+    _settable(export, _OF_DATA)
     export.add_argument(
         "--complete",
         action="store_true",

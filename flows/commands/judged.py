@@ -38,7 +38,7 @@ def _found(given: argparse.Namespace) -> "list[Finding]":
     from pathlib import Path
 
     from ltr.data.queries import Queries
-    from tasks.config.reading import override_all, parse
+    from tasks.config.reading import override_data, parse
     from tasks.data.about_file import about_file
     from tasks.data.calibrated import calibrated
     from tasks.data.check import findings, shared_queries
@@ -49,7 +49,7 @@ def _found(given: argparse.Namespace) -> "list[Finding]":
     from tasks.store.datasets import open_queries
 
     written: dict[str, Any] = {"data": {"files": given.files}}
-    override_all(written, given.set)
+    override_data(written, given.set)
     config = parse(written, "check")
     data, rules = with_categories(config.data, config.data.files), config.core_conventions
     told = {file: about_file(Path(file), data.label) for file in given.files}

@@ -43,6 +43,10 @@ def predict_scores(given: argparse.Namespace) -> int:
 
 def export(given: argparse.Namespace) -> int:
     """Writes a model for another tool."""
+    from tasks.records import ConfigError
+
+    if given.set and not given.data:
+        raise ConfigError(f"export: --set {given.set[0]} says how the files of --data are read, and there is no --data")
     model, queries, _ = opened(given) if given.data else (None, None, None)
     make_state_folder()
     with working("exporting"):

@@ -57,13 +57,13 @@ def config_of(model: str, files: Sequence[str], overrides: Sequence[str]) -> "Ru
     ``--set`` does not list are the model's."""
     from dataclasses import asdict
 
-    from tasks.config.reading import override_all, parse
+    from tasks.config.reading import override_data, parse
     from tasks.tracking.lookup import find_columns
 
     make_state_folder()
     written: dict[str, Any] = {"data": {"files": list(files), **asdict(find_columns(model))}}
     known = written["data"]["categories"]
-    override_all(written, overrides)
+    override_data(written, overrides)
     if isinstance(written["data"], dict) and isinstance(listed := written["data"].get("categories"), dict) and listed:
         written["data"]["categories"] = {**known, **listed}
     return parse(written, "--set")

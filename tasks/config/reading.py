@@ -310,3 +310,16 @@ def override_all(written: dict[str, Any], overrides: Iterable[str]) -> None:
             at[last] = from_yaml(value, "--set")
         except ConfigError:
             raise ConfigError(f"--set {override}: {value!r} is not YAML") from None
+
+
+def override_data(written: dict[str, Any], overrides: Sequence[str]) -> None:
+    """`override_all` for what reads data and trains nothing.
+
+    Raises:
+        ConfigError: for a key of a configuration that is neither of its data nor of its conventions: nothing would read it.
+    """
+    for said in overrides:
+        section = _place_of(said.partition("=")[0])[0]
+        if section in RunConfig.model_fields and section not in ("data", "conventions"):
+            raise ConfigError(f"--set {said}: nothing here reads {section}; this reads the keys of data and of conventions")
+    override_all(written, overrides)

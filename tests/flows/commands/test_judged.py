@@ -40,6 +40,14 @@ def test_check_takes_column_names(workplace, capsys):
     assert main(["check", "a.csv", "--set", "query=q", "--set", "label=grade"]) == 0
 
 
+def test_check_refuses_keys_that_it_does_not_read(workplace, capsys):
+    (workplace / "a.csv").write_text("query,label,f\n1,2,0.5\n1,0,0.1\n")
+    for said, section in (("scale=0.5", "scale"), ("seed=2", "seed"), ("rankers={}", "rankers")):
+        assert main(["check", "a.csv", "--set", said]) == 1
+        told = f"error: --set {said}: nothing here reads {section}; this reads the keys of data and of conventions"
+        assert told in capsys.readouterr().err
+
+
 def test_check_names_a_file_once_a_line(workplace, capsys):
     (workplace / "a.csv").write_text(
         "query,label,uid,f\n" + "".join(f"q{k // 3},{k % 2},{16777217 + 2 * k},{k}\n" for k in range(9))

@@ -59,6 +59,10 @@ def test_evaluate_says_that_a_model_was_trained_by_other_rules(workplace, capsys
     assert f"{told}{' '.join(own)}\n" in capsys.readouterr().err
     assert main([*command, *own]) == 0
     assert "its own conventions" not in capsys.readouterr().err
+    assert main([*command, "--set", "measures=[map]"]) == 1
+    assert "error: --set measures=[map]: nothing here reads measures" in capsys.readouterr().err
+    assert main(["export", "--model", "m", "--to", "linear", "-o", "w.json", "--set", "label=grade"]) == 1
+    assert "export: --set label=grade says how the files of --data are read, and there is no --data" in capsys.readouterr().err
 
 
 def test_a_pair_is_wrong_by_the_models_rules_and_those_that_are_set(workplace, capsys):
