@@ -93,7 +93,7 @@ class Steps:
     def _print(self, text: str, style: str = "") -> None:
         Steps.last_word = time.monotonic()
         self._next = Steps.last_word - self._began + _SILENT
-        console.print(printable(text), style=style, highlight=False, markup=False, soft_wrap=not console.is_terminal)
+        console.print(printable(text), style=style, highlight=False, markup=False, soft_wrap=not console.file.isatty())
 
     def _speak(self) -> None:
         """Says what is under way while nothing else is said; on a terminal the bar says it."""
@@ -113,6 +113,12 @@ class Steps:
 _shown: list[Steps] = []
 
 
+def _can_be_drawn_on() -> bool:
+    """Whether standard error is a terminal whose lines can be drawn anew: not one that is dumb (``TERM=dumb``), where a bar is nothing, and no file or
+    pipe that only wants colours (``FORCE_COLOR``), where it is a line ten times a second."""
+    return console.is_terminal and not console.is_dumb_terminal and console.file.isatty()
+
+
 @contextmanager
 def steps(stage: str = "starting") -> Iterator[Steps]:
     """Shows how far a command is: a bar on a terminal, a line a step elsewhere. Inside another one, that goes on."""
@@ -120,7 +126,7 @@ def steps(stage: str = "starting") -> Iterator[Steps]:
         yield _shown[0]
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    bar = Progress(*columns, console=console, transient=True, redirect_stdout=False) if console.is_terminal else None
+    bar = Progress(*columns, console=console, transient=True, redirect_stdout=False) if _can_be_drawn_on() else None
     if bar:
         bar.start()
     _shown.append(Steps(bar, stage))

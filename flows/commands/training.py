@@ -55,6 +55,7 @@ def _start(
         from ltr.trees.grower import is_cold
         from tasks.report.outcome import PartlyFailedError
         from tasks.report.results_file import keep_results, read_results
+        from tasks.store.state import require_output
         from tasks.tracking.description import commit
         from tasks.tracking.store import opened, patient
 
@@ -62,6 +63,7 @@ def _start(
         _compile()
     if given.record:
         read_results(Path(given.record))
+        require_output(Path(given.record))
     written: Mapping[str, Any] = {}
     with ends_in_time(), owned():
         with working("opening MLflow"):
@@ -87,8 +89,10 @@ def _start(
             written, failures, outcomes = outcome.as_json(), outcome.failures, (outcome,)
             written = {**written, **(then(outcome) if then else {})}
             show_end = partial(show, outcome)
-        kept = [keep_results(one, commit(), Path(given.record)) for one in outcomes] if given.record else []
-        show_end(words_of(given))  # behind what is written: who reads it may stop reading
+        try:
+            kept = [keep_results(one, commit(), Path(given.record)) for one in outcomes] if given.record else []
+        finally:
+            show_end(words_of(given))  # behind what is written: who reads it may stop reading
         for failure in failures:
             print(f"error: {failure}", file=sys.stderr)
     for lines in kept:

@@ -82,8 +82,24 @@ def test_control_characters_are_shown_by_their_numbers(capsys):
 def terminal(monkeypatch):
     """What is written to a terminal of 80 columns."""
     written = io.StringIO()
-    monkeypatch.setattr(progress, "console", Console(file=written, force_terminal=True, width=80, color_system=None))
+    monkeypatch.setattr(written, "isatty", lambda: True)
+    console = Console(file=written, force_terminal=True, width=80, color_system=None, _environ={"TERM": "xterm"})
+    monkeypatch.setattr(progress, "console", console)
     return written
+
+
+@pytest.mark.parametrize(("on_a_terminal", "variables"), [(True, {"TERM": "dumb"}), (False, {"FORCE_COLOR": "1"})])
+def test_what_cannot_be_drawn_anew_has_a_line_a_stage(monkeypatch, on_a_terminal, variables):
+    """Emacs' shell, whose terminal is dumb, saw nothing at all, and a log of CI that asks for colours had a bar ten times a second."""
+    written = io.StringIO()
+    monkeypatch.setattr(written, "isatty", lambda: on_a_terminal)
+    monkeypatch.setattr(progress, "console", Console(file=written, width=20, color_system=None, _environ=variables))
+    assert progress.console.is_terminal
+    with steps() as shown:
+        shown.begin("training", 3)
+        time.sleep(0.3)
+        shown.done("linear 0.7000 (0.1 s)")
+    assert written.getvalue().splitlines() == ["training (3)", "  linear 0.7000 (0.1 s)"]
 
 
 def test_a_terminal_has_a_bar_that_counts_the_steps_of_a_stage(terminal):

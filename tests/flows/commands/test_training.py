@@ -1,9 +1,12 @@
 """What trains on the command line: codes, messages, JSON."""
 
+import errno
 import io
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -87,3 +90,27 @@ def test_the_table_is_on_standard_output_and_the_record_is_kept_where_nobody_rea
     monkeypatch.setattr(sys, "stdout", Closed())
     assert main(["run", "c.yaml", "--record", "r.json"]) == 1
     assert list(json.loads((workplace / "r.json").read_text())) == ["small"]
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_a_record_that_cannot_be_written_is_told_before_training_and_takes_no_table_with_it(workplace, capsys, monkeypatch):
+    (workplace / "a.txt").write_text("".join(f"{(k * 7) % 3} qid:{k // 6} 1:{(k * 7) % 3 + k % 2} 2:{k % 5}\n" for k in range(240)))
+    (workplace / "c.yaml").write_text("name: small\ndata: {files: a.txt}\nrankers: {linear: {kind: lambdarank, epochs: 2}}\n")
+    (workplace / "kept").mkdir()
+    may = os.access
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            os, "access", lambda path, mode: Path(path).name != "kept" and may(path, mode)
+        )  # root may, whatever the mode
+        assert main(["run", "c.yaml", "--record", "kept/r.json"]) == 1
+    out, err = capsys.readouterr()
+    assert (out, err.splitlines()[-1]) == ("", "error: kept/r.json: the folder kept cannot be written to")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "kept/r.json")
+
+    monkeypatch.setattr("tasks.report.results_file.keep_results", full)
+    assert main(["run", "c.yaml", "--record", "kept/r.json"]) == 1
+    out, err = capsys.readouterr()
+    assert out.startswith("small: test queries")
+    assert "error: no space left on the device for kept/r.json" in err
