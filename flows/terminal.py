@@ -49,7 +49,7 @@ def _error(mean: Mean) -> str:
 FEW_UNSEEN = 0.995
 """Of places that a log shows: what it does not show beyond that is told with what it might hold."""
 MOST_COLUMNS = 9
-"""With more measures they are the rows, and the rankers the columns."""
+"""With more measures, or where a terminal is too narrow for them, they are the rows, and the rankers the columns."""
 WORDS = {"optimum": "green", "not": "red", "inconclusive": "yellow"}
 """Styles of the words in columns that evidence adds."""
 
@@ -62,10 +62,25 @@ def _console(words: TextIO) -> Console:
     return Console(file=words) if words.isatty() else Console(file=words, width=110)
 
 
+def _print_table(console: Console, table: Table) -> None:
+    """Prints a table; where a terminal is too narrow for it, cells are folded: rich cuts them otherwise, numbers too."""
+    for column in table.columns:
+        column.overflow = "fold"
+    console.print(table)
+
+
+def _width(console: Console, table: Table) -> int:
+    """Columns that a table takes where there is room."""
+    return console.measure(table, options=console.options.update(width=10_000)).maximum
+
+
 def show(outcome: RunOutcome, words: TextIO) -> None:
     """Prints the end of a run."""
     console = _console(words)
-    console.print(_rankers(outcome))
+    many = len(outcome.standings.measures) > MOST_COLUMNS
+    tables = {_width(console, table): table for turned in (not many, many) for table in [_rankers(outcome, turned)]}
+    fitting = [width for width in tables if width <= console.width]
+    _print_table(console, tables[fitting[-1] if fitting else min(tables)])
     console.print(LETTERS, highlight=False)
     for found in outcome.evidence:
         for sentence in found.sentences():
@@ -96,8 +111,8 @@ def show_lines(lines: Sequence[str], words: TextIO) -> None:
         console.print(_plain(line), highlight=False)
 
 
-def _rankers(outcome: RunOutcome) -> Table:
-    """Rankers × measures, turned where there are many measures."""
+def _rankers(outcome: RunOutcome, turned: bool) -> Table:
+    """Rankers × measures, or `turned` measures × rankers."""
     measures, rows = outcome.standings.measures, outcome.standings.rows
     highest = {m: best_mean(m, [row.cells[m].mean for row in rows.values()]) for m in measures}
 
@@ -108,7 +123,6 @@ def _rankers(outcome: RunOutcome) -> Table:
         return "\n".join((number, _error(mean), marks(mean.beats)))
 
     named = {ranker: _plain(f"{row.letter}  {ranker}") for ranker, row in rows.items()}
-    turned = len(measures) > MOST_COLUMNS
     title = f"{_plain(outcome.config.name)}: test queries{f', {outcome.config.cut}' if outcome.config.cut else ''}"
     table = Table(title=title, title_justify="left", title_style="bold", caption_justify="left")
     table.add_column("measure" if turned else "ranker")
@@ -148,7 +162,7 @@ def show_study(outcome: "StudyOutcome", name: str, words: TextIO) -> None:
             part.add_column(column, justify="left" if column == "ranker" else "right")
         for ranker, cells in zip(table.rankers, table.lines(measure), strict=True):
             part.add_row(_plain(ranker), *map(_placed, cells))
-        console.print(part)
+        _print_table(console, part)
     wins = ", ".join(f"{ranker} {n}" for ranker, n in table.wins.items() if n)
     console.print(
         f"Best in a column: {wins}.\n+ −: significantly better or worse than the best baseline (95 %; in brackets 90 %).",
@@ -175,7 +189,7 @@ def show_scorecards(cards: Sequence[Scorecard], words: TextIO) -> None:
             else f"{card.challenger} and {card.baseline} do not differ significantly"
         )
         table.caption = f"Tier by tier, {_plain(verdict)}. Bounds are one-sided, each at {percent(card.level)}."
-        console.print(table)
+        _print_table(console, table)
 
 
 def show_changed(found: Sequence[Changes], words: TextIO) -> None:
@@ -190,7 +204,7 @@ def show_changed(found: Sequence[Changes], words: TextIO) -> None:
             for row in rows:
                 table.add_row(effect, _plain(row.query), f"{row.value:.4f}", f"{row.baseline:.4f}", f"{row.difference:+.4f}")
             table.add_section()
-        console.print(table)
+        _print_table(console, table)
 
 
 def show_pair(pair: ShownPair, words: TextIO) -> None:
@@ -209,7 +223,7 @@ def show_pair(pair: ShownPair, words: TextIO) -> None:
     if rest := pair.why.reasons[SHOWN:]:
         table.add_row(f"{len(rest)} others", "", "", f"{sum(r.contribution for r in rest):+.4g}")
     table.caption = f"Contributions ({pair.why.method}) sum to the difference of the scores."
-    console.print(table)
+    _print_table(console, table)
     for change in pair.why.changes[:3]:
         console.print(_plain(pair.change_text(change)), highlight=False)
     if not pair.why.changes:
@@ -231,7 +245,7 @@ def show_wrong_order(summary: Summary, words: TextIO) -> None:
         "is the smallest change that puts them right."
     )
     if summary.pairs:
-        console.print(table)
+        _print_table(console, table)
 
 
 def show_click_models(compared: Compared, notes: Sequence[str], chosen: Fitted, words: TextIO) -> None:
@@ -247,7 +261,7 @@ def show_click_models(compared: Compared, notes: Sequence[str], chosen: Fitted, 
         behind = "" if one is compared.models[0] else f"{one.behind:.5f} ±{one.error:.5f}{'' if one.worse else ' ?'}"
         by_rank = ("–" if value != value else f"{value:.3f}" for value in one.by_rank[:ranks])
         table.add_row(one.name, f"{one.likelihood:.5f}", behind, f"{one.perplexity:.4f}", *by_rank)
-    console.print(table)
+    _print_table(console, table)
     if compared.near:
         console.print("? = no significant difference from the best (2 standard errors)", highlight=False)
     for sentence in (compared.sentence(), *compared.left_out, *notes, chosen.sentence()):
@@ -279,7 +293,7 @@ def show_expected(found: Sequence[Expected], level: float, notes: Sequence[str],
                 f"{e.supported:.1%}",
             )
     if table.row_count:
-        console.print(table)
+        _print_table(console, table)
     cut = [
         f"{one.ranker}, {e.estimator}: clipping removed {e.clipped:.0%} of the total weight; the intervals do not include the resulting bias, so more effective pages do not mean more certainty"
         for one in found
@@ -312,7 +326,7 @@ def show_duels(found: Duels, level: float, words: TextIO) -> None:
             f"{duel.p:.2g}",
             f"{duel.holm_p:.2g}",
         )
-    console.print(table)
+    _print_table(console, table)
     for sentence in (*found.sentences(), *found.notes):
         console.print(_plain(sentence), highlight=False)
 
@@ -330,7 +344,7 @@ def show_comparison(table: Standings, words: TextIO) -> None:
             _plain(f"{row.letter}  {name}"),
             *("–" if c.mean is None else f"{_short(c.mean)} {marks(c.beats)}\n{_error(c)}" for c in cells),
         )
-    console.print(means)
+    _print_table(console, means)
     with_margin = any(pair.not_worse is not None for pair in table.pairs)
     columns = ("measure", "difference of", "mean", "SE", "t", "p", "Holm p", "randomisation p", "bootstrap 95 %")
     tests = Table(*columns, *(["not worse"] if with_margin else []), title="Paired tests", title_justify="left", title_style="bold")
@@ -348,4 +362,4 @@ def show_comparison(table: Standings, words: TextIO) -> None:
             f"{low:+.4f} … {high:+.4f}",
             *([_plain(" and ".join(p.not_worse)) or "neither"] if p.not_worse is not None else []),
         )
-    console.print(tests)
+    _print_table(console, tests)
