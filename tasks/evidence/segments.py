@@ -442,6 +442,9 @@ def changes(
     gain = -difference if fewer_is_better(about[2]) else difference
 
     def listed(rows: NDArray[np.intp]) -> tuple[ChangedQuery, ...]:
+        if len(rows) > most:  # of many queries few are sorted, with all that are as much changed as the last of these
+            size = np.abs(gain[rows])
+            rows = rows[size >= np.partition(size, -most)[-most]]
         order = sorted(rows.tolist(), key=lambda row: (-abs(gain[row]), names[row]))[:most]
         return tuple(ChangedQuery(names[k], float(values[k]), float(baseline[k]), float(difference[k])) for k in order)
 

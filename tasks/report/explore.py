@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,12 @@ class QueryValues:
     measures: tuple[str, ...]
     names: tuple[str, ...]
     values: NDArray[np.float64]
+
+    @cached_property
+    def places(self) -> list[str]:
+        """The queries' places as names, which sort as the places do: a name of a query may stand in two folds."""
+        n = self.values.shape[-1]
+        return [f"{k:0{len(str(n))}d}" for k in range(n)]
 
 
 @dataclass(frozen=True)
@@ -185,11 +192,10 @@ def most_changed(taken: QueryValues, measure: str, best: str) -> list[int]:
 
 
 def _changes(taken: QueryValues, a: str, b: str, measure: str) -> Changes:
-    """Queries by their places in place of their names: a name may stand in two folds."""
+    """Queries by their places (`QueryValues.places`)."""
     m = taken.measures.index(measure)
     own, theirs = (taken.values[taken.rankers.index(name), m] for name in (a, b))
-    digits = len(str(len(own)))
-    return changes((a, b, measure), [f"{k:0{digits}d}" for k in range(len(own))], own, theirs, 5)
+    return changes((a, b, measure), taken.places, own, theirs, 5)
 
 
 def _test_values(outcome: RunOutcome) -> QueryValues | None:

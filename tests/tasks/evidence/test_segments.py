@@ -154,6 +154,19 @@ def test_segments_of_long_numbers_have_names_of_their_own():
     assert [name for name, _ in segments_of(fractions, "share")] == ["0.1", "0.25"]
 
 
+@pytest.mark.parametrize("most", [1, 3, 200])
+def test_the_most_changed_of_many_are_those_of_all_sorted(most):
+    draw = np.random.default_rng(5)
+    names = [f"q{k}" for k in draw.permutation(300)]
+    own, theirs = draw.integers(0, 4, (2, 300)) / 3.0  # many are equal
+    own[::7] = np.nan
+    found = changes(("a", "b", "ndcg_10"), names, own, theirs, most)
+    gain = np.round(own - theirs, 12)
+    for sign, listed in ((-1, found.harmed), (1, found.helped)):
+        rows = sorted(np.flatnonzero(sign * gain > 0), key=lambda k: (-abs(gain[k]), names[k]))
+        assert [row.query for row in listed] == [names[k] for k in rows[:most]]
+
+
 def test_segments_and_changed_queries_of_stored_values(workplace):
     test = keep_queries(judged(6, language=["de", "de", "de", "en", "en", "en"], text=["x <y>", "", "", "", "", ""]))
     base = stored("base.parquet", [0.5, 0.5, 0.5, 0.5, 0.5, None])

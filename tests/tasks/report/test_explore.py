@@ -3,6 +3,7 @@
 import html
 import json
 import re
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -171,6 +172,15 @@ def test_without_values_or_models_the_rest_is_there(outcome):
     told = json.loads(explored(outcome).json())
     assert told["queries"] is None
     assert len(told["cells"]) == 4
+
+
+def test_the_queries_of_many_pairs_are_found_in_time():
+    """1,770 pairs of 60 rankers on 20,000 queries took 53 processor seconds, as each sorted all queries."""
+    values = np.random.default_rng(0).random((60, 1, 20_000))
+    taken = QueryValues(tuple(f"r{k}" for k in range(60)), ("ndcg_10",), tuple(map(str, range(20_000))), values)
+    began = time.process_time()
+    assert len(most_changed(taken, "ndcg_10", "r0")) == RANKED
+    assert time.process_time() - began < 15
 
 
 def test_every_pair_has_its_most_changed_queries_and_the_best_ranker_its_own_first():
