@@ -153,6 +153,6 @@ def runner_of(text: str | None) -> Runner:
         if workers == 0:
             raise ConfigError(f"--runner {text}: the scheduler has no workers")
         return Runner(_dask(rest), workers)
-    if kind not in KINDS or not (rest or "2").isdigit() or int(rest or 2) < 1:
+    if kind not in KINDS or not (rest or "2").isdecimal() or int(rest or 2) < 1:
         raise ConfigError(f"--runner {text}: {USAGE}")
     return Runner(KINDS[kind], int(rest or 2))

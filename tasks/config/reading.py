@@ -17,7 +17,7 @@ from tasks.config.click_labels import ClickLabel, ClickLog
 from tasks.config.data_section import Data
 from tasks.config.ranker_section import SECTIONS
 from tasks.config.run_config import EVIDENCE, RunConfig, StudyConfig
-from tasks.config.section import near
+from tasks.config.section import near, several
 from tasks.records import MICRO, ConfigError
 
 
@@ -152,7 +152,11 @@ def _run(written: dict[str, Any], path: str | Path, overrides: Iterable[str], da
 def _study(written: dict[str, Any], path: str | Path, overrides: Iterable[str]) -> StudyConfig:
     given = list(overrides)
     override_all(written, given)
-    datasets, baselines, name = written.pop("datasets"), written.pop("baselines", []), str(written.pop("name", "study"))
+    datasets, baselines, name = (
+        written.pop("datasets"),
+        several(written.pop("baselines", None) or []),
+        str(written.pop("name", "study")),
+    )
     repeat = _repeat(written.pop("repeat", {}), path)
     if not isinstance(datasets, dict) or not datasets:
         raise ConfigError(f"{path}: datasets: name each data set, with its data and conventions")
@@ -167,6 +171,10 @@ def _study(written: dict[str, Any], path: str | Path, overrides: Iterable[str]) 
         whole = deepcopy({**written, **about})
         override_all(whole, _set_in(str(label), about, given))
         own = {f"{label}{said}": config for said, config in _repetitions(whole, repeat)}
+        if twice := own.keys() & runs.keys():
+            raise ConfigError(
+                f"{path}: datasets.{label}: its run {min(twice)} has the name of another data set's; rename the data set"
+            )
         runs |= {run: parse({**config, "name": f"{name}-{run}"}, f"{path}: datasets.{label}") for run, config in own.items()}
         columns[str(label)] = tuple(own)
     if repeat and not any(_section_at({**written, **about}, repeat[0]) is not None for about in datasets.values()):

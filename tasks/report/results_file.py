@@ -24,6 +24,9 @@ EXACT = ("point", "configuration")
 WHENCE = ("run", "commit", "core")
 """Parts of an entry that differ from run to run."""
 
+_SHOWN = 80
+"""Letters of each side of a difference."""
+
 Entry = Mapping[str, Any]
 
 
@@ -165,6 +168,13 @@ def _written(entries: Mapping[str, Entry]) -> str:
     return text({name: entries[name] for name in sorted(entries)}, "") + "\n"
 
 
+def _where_they_differ(a: str, b: str) -> list[str]:
+    """Two texts, of long ones some letters before they differ and what follows."""
+    same = next((k for k, (one, other) in enumerate(zip(a, b, strict=False)) if one != other), min(len(a), len(b)))
+    start = same - 20 if same > 60 else 0
+    return [f"{'…' if start else ''}{one[start:][:_SHOWN]}" for one in (a, b)]
+
+
 def differences(old: Entry, new: Entry) -> Iterator[str]:
     """What differs between two entries of one run, by path: ``rankers.net.test.map: [0.41, 0.01] → [0.42, 0.01]``."""
 
@@ -174,11 +184,11 @@ def differences(old: Entry, new: Entry) -> Iterator[str]:
                 yield from walk(f"{path}.{key}" if path else key, a.get(key), b.get(key))
         elif a != b:
             both = [json.dumps(one, ensure_ascii=False) for one in (a, b)]
-            if isinstance(a, list) and isinstance(b, list) and len(a) == len(b) and max(map(len, both)) > 80:
+            if isinstance(a, list) and isinstance(b, list) and len(a) == len(b) and max(map(len, both)) > _SHOWN:
                 for k, (one, other) in enumerate(zip(a, b, strict=True), 1):
                     yield from walk(f"{path}[{k}]", one, other)
             else:
-                yield " → ".join([f"{path}: {both[0][:80]}", both[1][:80]])
+                yield f"{path}: {' → '.join(_where_they_differ(*both))}"
 
     for part in dict.fromkeys([*old, *new]):
         if part not in WHENCE and (part != "configuration" or part in old):  # older files have the digest alone

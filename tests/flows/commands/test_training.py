@@ -38,6 +38,8 @@ def test_runner_forms(workplace, capsys):
     (workplace / "a.txt").touch()
     assert main(["run", "c.yaml", "--runner", "rocket"]) == 1
     assert "--runner rocket: threads[=N], processes[=N]" in capsys.readouterr().err
+    assert main(["run", "c.yaml", "--runner", "threads=²"]) == 1
+    assert "--runner threads=²: threads[=N]" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

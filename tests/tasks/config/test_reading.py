@@ -267,6 +267,8 @@ def test_a_study_is_one_run_a_data_set(tmp_path):
     assert [run.scale for run in found.runs.values()] == [0.5, 0.5]
     assert found.runs["B"].conventions.threshold == 1
     assert isinstance(study("data: {files: a.txt}\n"), RunConfig)
+    assert study(text.replace("[linear]", "linear")).baselines == ("linear",)
+    assert study(text.replace("[linear]", "")).baselines == ()
     for wrong, says in (
         ("datasets: {micro-average: {data: {files: a.txt}}}", "datasets.micro-average: that is the name of the column over all"),
         ("datasets: []", "name each data set, with its data and conventions"),
@@ -305,6 +307,10 @@ def test_what_is_repeated_is_a_run_a_value(tmp_path):
         (
             REPEATED.replace("data.generate.seed", "data.clicked_pages.seed"),
             "no data set has the section of data.clicked_pages.seed",
+        ),
+        (
+            REPEATED.replace("files: {data", "drawn-3: {data"),
+            "datasets.drawn-3: its run drawn-3 has the name of another data set's",
         ),
         (REPEATED.replace("generate.seed", "generate.sed"), "unknown key 'data.generate.sed'; did you mean seed"),
     ):

@@ -48,6 +48,7 @@ def test_the_page_is_reproducible_and_escaped(outcome, tmp_path):
     assert b"0.5000<sup>b</sup>" in first
     assert b"q&lt;1&gt;" in first
     assert b"NDCG@3, test" in first
+    assert b"<th>t</th><th>p</th>" in first, "Student's"
 
 
 def test_undefined_means_are_dashes(outcome):

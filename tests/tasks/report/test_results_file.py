@@ -142,6 +142,15 @@ def test_of_long_lists_the_parts_that_differ_are_told():
     assert list(differences(old, new)) == [f'rankers.trees.chosen[3]: "{one[2]}" → "learning_rate=0.1"']
 
 
+def test_of_long_texts_what_differs_is_shown():
+    """The first 80 letters of both were, which may be the same."""
+    old = [f"ndcg_{k}" for k in range(10, 20)]
+    (line,) = differences({"measures": old}, {"measures": [*old, "map"]})
+    assert line == 'measures: …"ndcg_18", "ndcg_19"] → …"ndcg_18", "ndcg_19", "map"]'
+    (line,) = differences({"remarks": "a" * 200}, {"remarks": "b" * 200})
+    assert line == f'remarks: "{79 * "a"} → "{79 * "b"}'
+
+
 def test_a_folder_that_is_not_there_is_told_before_anything_runs(tmp_path):
     with pytest.raises(DataError, match=r"results\.json: there is no folder .*none"):
         read_results(tmp_path / "none" / "results.json")
