@@ -34,6 +34,8 @@ for _name, _value in {
 }.items():
     os.environ.setdefault(_name, _value)
 
+if os.path.expanduser("~") == "~":  # a user whom the system does not know, as in a container: MLflow and Prefect end without a home
+    os.environ["HOME"] = str(_STATE)
 
 # Requests to servers of this machine's own, and their password, never go to a proxy.
 if any(os.environ.get(_name) for _name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")):
@@ -53,7 +55,9 @@ def kernels_folder(installed: Path, cache: Path) -> Path | None:
         installed: a folder of the core.
         cache: the user's cache folder, which may have to be made.
     """
-    existing = next(folder for folder in (cache, *cache.parents) if folder.exists())
+    existing = next(
+        folder for folder in (cache, *cache.parents) if os.path.exists(folder)
+    )  # a home that may not be entered is none
     beside = installed / "__pycache__"
     if os.access(beside if beside.is_dir() else installed, os.W_OK) or os.access(existing, os.W_OK):
         return None

@@ -54,7 +54,7 @@ def is_as_kept(database: Path, name: str) -> bool:
 
 def version_of(database: Path) -> str | None:
     """The number of a database's last migration, as Alembic writes it down; None where it cannot be read."""
-    if not database.is_file():
+    if not os.path.isfile(database):  # nor is one in a home that may not be entered
         return None
     with suppress(sqlite3.Error), closing(sqlite3.connect(database)) as opened:
         found = opened.execute("select version_num from alembic_version").fetchall()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from flows import kernels_folder, make_state_folder
+from tasks.store.templates import version_of
 from tests.conftest import own_environment
 
 
@@ -31,6 +32,38 @@ def test_kernels_have_a_folder_where_neither_installation_nor_home_can_be_writte
     assert kernels_folder(installed, cache) == Path(".lambdaflow/kernels").absolute()
     cache.mkdir()
     assert kernels_folder(installed, cache) is None
+
+
+def test_a_home_that_may_not_be_entered_is_none(tmp_path, read_only, monkeypatch):
+    """As of ``sudo -u other``: every command ended with a stack trace."""
+    installed, cache = tmp_path / "kernels", tmp_path / "home" / ".cache"
+    installed.mkdir()
+    cache.parent.mkdir()
+    read_only |= {installed, cache.parent}
+    stat = os.stat
+
+    def locked(path, *arguments, **named):
+        if str(path).startswith(f"{cache.parent}/"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return stat(path, *arguments, **named)
+
+    monkeypatch.setattr(os, "stat", locked)
+    assert kernels_folder(installed, cache) == Path(".lambdaflow/kernels").absolute()
+    assert version_of(cache / "lambdaflow" / "prefect.db") is None
+
+
+def test_a_user_whom_the_system_does_not_know_has_a_home_in_the_folder(tmp_path):
+    code = (
+        "import os, pwd\n"
+        "def unknown(number): raise KeyError(number)\n"
+        "pwd.getpwuid = unknown\n"
+        "import flows, mlflow\n"
+        "print(os.environ['HOME'])"
+    )
+    environment = {name: value for name, value in own_environment().items() if name != "HOME"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str(tmp_path / ".lambdaflow")
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_folder_that_the_environment_names_stays(tmp_path):
