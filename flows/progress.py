@@ -41,7 +41,7 @@ class _Unheard(Console):
         os.close(nowhere)
 
 
-console = _Unheard(stderr=True)
+console = _Unheard(stderr=True, emoji=False)  # `:a:` is a model of the ranker a
 LEVELS = {"error": "red", "warning": "yellow", "note": "dim"}
 """Styles of the data doctor's findings."""
 _FIRST, _SILENT = 1.5, 9.0

@@ -59,7 +59,7 @@ LETTERS = "Letters: rankers that this one beats (paired t, 95 %; in brackets 90 
 
 def _console(words: TextIO) -> Console:
     """Writes to `words`, as wide as a terminal is, or 110 columns where there is none."""
-    return Console(file=words) if words.isatty() else Console(file=words, width=110)
+    return Console(file=words, emoji=False) if words.isatty() else Console(file=words, width=110, emoji=False)
 
 
 def _print_table(console: Console, table: Table) -> None:

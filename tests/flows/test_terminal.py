@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from flows.progress import steps
 from flows.study import StudyOutcome
-from flows.terminal import MOST_COLUMNS, show, show_changed, show_comparison, show_scorecards, show_study
+from flows.terminal import MOST_COLUMNS, show, show_changed, show_comparison, show_lines, show_scorecards, show_study
 from tasks.config.reading import parse
 from tasks.evidence.optimality import CertificateRecord, Certificates
 from tasks.evidence.segments import ChangedQuery, Changes
@@ -63,6 +64,19 @@ def row_of(text, name):
     lines = text.splitlines()
     (at,) = [k for k, line in enumerate(lines) if re.match(rf"│ {re.escape(name)}\s*│", line)]
     return [[cell.strip() for cell in line.strip("│").split("│")] for line in lines[at : at + 3]]
+
+
+def test_names_between_colons_are_no_pictures(capsys):
+    """rich made an emoji of ``:a:`` in ``01234567:a:1``, the name of a model of the ranker ``a``."""
+    told = "01234567:a:1 … :2, 01234567:star:1"
+    show_lines([told], sys.stdout)
+    show_comparison(replace(standings(names=(":a:", ":fire:")), pairs=()), sys.stdout)
+    text = printed(capsys)
+    assert text.splitlines()[0] == told
+    assert ":fire:" in text
+    with steps() as shown:
+        shown.done("query :b: and :star:")
+    assert capsys.readouterr().err == "  query :b: and :star:\n"
 
 
 @pytest.mark.parametrize(("columns", "turned"), [(90, False), (60, True), (40, True)])
