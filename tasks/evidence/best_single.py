@@ -24,7 +24,7 @@ from tasks.store.values import pooled, read_values
 
 TEMPLATE = """<h2>Against the best single ranking</h2>
 <p>{{ found.baseline }} is the best single ranking on {{ found.title }}, as seen on these test queries. Intervals are at
-{{ '%.6g' | format(100 * found.level) }} %, by Student's t over {{ found.rows[0].n }} queries; p is of the paired t test, Holm-corrected over the fused or learned rankers.
+{{ '%.6g' | format(100 * found.level) }} %, by Student's t over {{ found.rows[0].n }} queries, each of which counts alike in the means here, whatever its fold; p is of the paired t test, Holm-corrected over the fused or learned rankers.
 {{ found.favoured ~ '.' if found.favoured }}</p>
 <table><tr><th>ranker</th><th>{{ found.title }}</th><th>interval</th><th>difference</th><th>interval</th><th>p</th><th>Holm p</th></tr>
 {% for row in found.rows %}<tr><td>{{ row.ranker }}</td><td>{{ '%.4f' | format(row.mean) }}</td>
