@@ -131,8 +131,11 @@ def _tasks_under_way(client: SyncPrefectClient, **which: Any) -> list[TaskRun]:
 
 
 def _unfinished(client: SyncPrefectClient, **which: Any) -> list[FlowRun]:
+    runs: list[FlowRun] = []
     state = FlowRunFilterState(type=FlowRunFilterStateType(any_=_UNFINISHED))
-    return client.read_flow_runs(flow_run_filter=FlowRunFilter(state=state, **which))
+    while page := client.read_flow_runs(flow_run_filter=FlowRunFilter(state=state, **which), limit=_PAGE, offset=len(runs)):
+        runs += page
+    return runs
 
 
 def _crash(client: SyncPrefectClient, run: UUID, why: str) -> None:

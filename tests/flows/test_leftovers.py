@@ -7,6 +7,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from prefect import flow, tags, task
@@ -15,6 +16,7 @@ from prefect.exceptions import ObjectNotFound
 from prefect.runtime import flow_run, task_run
 from prefect.states import Crashed
 
+from flows import leftovers
 from flows.leftovers import clear, close_in_prefect, owned, signed
 from flows.owners import is_elsewhere, owner
 from flows.pipeline import started
@@ -108,6 +110,16 @@ def test_a_task_that_its_flow_has_left_behind_is_closed_too(workplace):
 
 
 @pytest.mark.usefixtures("prefect_server")
+def test_unfinished_runs_behind_the_first_page_are_seen():
+    """Prefect gives 200 at a time: of a server with more that are under way, ours could be among the others for good."""
+    runs = [SimpleNamespace(id=k) for k in range(450)]
+
+    def read(flow_run_filter, limit, offset):
+        return runs[offset : offset + min(limit, 200)]
+
+    assert leftovers._unfinished(SimpleNamespace(read_flow_runs=read)) == runs
+
+
 def test_a_run_that_prefect_tries_again_is_its_new_owners(workplace):
     """It keeps the tags of the process that ended, and closed itself as killed."""
     config = parse({"name": "again", "data": {"generate": {}}, "rankers": {"a": {"kind": "least_squares"}}})
