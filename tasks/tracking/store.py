@@ -217,8 +217,11 @@ PASSING = ("TEMPORARILY_UNAVAILABLE", "INTERNAL_ERROR", "REQUEST_LIMIT_EXCEEDED"
 _AT_ONCE = re.compile("IntegrityError|UniqueViolation")
 """Two runs have entered the same data set at once: MLflow looks first and finds it the next time."""
 Written = TypeVar("Written")
-_CAUSE = re.compile(r"""\(Caused by \w+\((?:\w+\(\d+, )?['"](?:HTTPS?Connection(?:Pool)?\([^)]*\): )?(.*?)['"]\)+$""")
-"""In what urllib3 says of a request that it gave up."""
+_CAUSE = re.compile(
+    r"""(?:\(Caused by \w+|failed with exception )\((?:['"][^'"]*['"], )?(?:\w+\((?:\d+, )?)?['"]"""
+    r"""(?:HTTPS?Connection(?:Pool)?\([^)]*\): )?(.*?)['"](?:, \w+\([^'"]*)?\)+$"""
+)
+"""In what urllib3 and requests say of a request that came to nothing."""
 _AUTOFLUSH = re.compile(r"\(raised as a result of Query-invoked autoflush[^)]*\)")
 """SQLAlchemy's advice to programmers, in front of what is wrong."""
 
@@ -255,8 +258,12 @@ def _how(error: Exception) -> str:
     if cause := _CAUSE.search(said):
         said = cause[1]
     if status := re.fullmatch(r"too many (\d+) error responses", said):
-        hint = " to a request for artifacts (if it runs with --no-serve-artifacts, start it with --serve-artifacts)"
-        return f"answers with error {status[1]}{hint if of_artifacts and status[1] == '503' else ''}"
+        hint = ""
+        if status[1] == "429":
+            hint = " (too many requests at a time; where MLFLOW_HTTP_REQUEST_MAX_RETRIES is 3, each is repeated by itself)"
+        elif status[1] == "503" and of_artifacts:
+            hint = " to a request for artifacts (if it runs with --no-serve-artifacts, start it with --serve-artifacts)"
+        return f"answers with error {status[1]}{hint}"
     return f"does not answer: {shorten(said, 300, placeholder=' …')}"
 
 

@@ -140,6 +140,38 @@ def test_a_server_that_was_started_without_artifacts_is_told_how_to_start_it(mon
         store.patient(listed)(said.replace("/mlflow-artifacts/artifacts", "/mlflow/runs/search"))
 
 
+@pytest.mark.parametrize(
+    ("said", "how"),
+    [
+        (
+            "(Caused by ProtocolError('Connection aborted.', RemoteDisconnected('Remote end closed connection without response')))",
+            "does not answer: Remote end closed connection without response; what",
+        ),
+        (
+            "(Caused by ProtocolError('Connection aborted.', ConnectionResetError(104, 'Connection reset by peer')))",
+            "does not answer: Connection reset by peer; what",
+        ),
+        (
+            "API request to http://127.0.0.1:1/api failed with exception ('Connection broken: IncompleteRead(9 bytes read, 8 more expected)', "
+            "IncompleteRead(9 bytes read, 8 more expected))",
+            "does not answer: Connection broken: IncompleteRead(9 bytes read, 8 more expected); what",
+        ),
+        (
+            "(Caused by ResponseError('too many 429 error responses'))",
+            "error 429 (too many requests at a time; where MLFLOW_HTTP_REQUEST_MAX",
+        ),
+    ],
+)
+def test_a_connection_that_is_cut_and_requests_that_are_too_many_are_told_in_words(monkeypatch, said, how):
+    monkeypatch.setattr(store, "_PAUSES", ())
+
+    def failing():
+        raise MlflowException(said)
+
+    with pytest.raises(TrackingError, match=re.escape(how)):
+        store.patient(failing)()
+
+
 @pytest.mark.parametrize("damage", [b"no database", None])
 def test_a_damaged_database_is_named_with_the_ways_out(workplace, damage):
     Tracker("x", "key")
