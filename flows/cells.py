@@ -65,7 +65,7 @@ def train_all(
     two names) are trained once.
 
     Raises:
-        WorkerError: where a process that trained a cell is gone.
+        WorkerError: where a process that trained a cell is gone, or the scheduler of all.
     """
     workers = config.workers
     threads = max(1, (os.cpu_count() or 1) // workers) if workers > 1 else 0
@@ -92,13 +92,18 @@ def train_all(
         except Exception as error:
             if STOP.is_set():  # a library may make an error of its own of the interruption
                 raise KeyboardInterrupt from error
-            if type(error).__name__ in ("BrokenProcessPool", "KilledWorker"):
+            if (kind := type(error).__name__) in ("BrokenProcessPool", "KilledWorker", "FutureCancelledError"):
                 let_go_of_broken_pool()
-                # A pool that has lost one worker ends all others, and does not say which one it was.
-                lost = running.values() if type(error).__name__ == "BrokenProcessPool" else [running[future]]
+                # A pool that has lost one worker ends all others, and does not say which one it was; a scheduler is that of all.
+                lost = [running[future]] if kind == "KilledWorker" else list(running.values())
+                named = f"{' and '.join(alike[0].label for alike in lost)} {'were' if len(lost) > 1 else 'was'} being trained"
+                if kind == "FutureCancelledError":
+                    raise WorkerError(
+                        f"Dask's scheduler ended, or started anew, while {named}: what was trained is kept; run the same command again once it is there"
+                    ) from error
                 raise WorkerError(
-                    f"a worker process died while {' and '.join(alike[0].label for alike in lost)} {'were' if len(lost) > 1 else 'was'} being "
-                    "trained, perhaps for lack of memory: what was trained is kept; run the same command again, with fewer at a time if need be"
+                    f"a worker process died while {named}, perhaps for lack of memory: what was trained is kept; run the same command again, with "
+                    "fewer at a time if need be"
                 ) from error
             if failed is None or not isinstance(error, ValueError | ArithmeticError):
                 raise

@@ -6,15 +6,17 @@ import subprocess
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
 from zlib import crc32
 
 import pytest
+from distributed.client import FutureCancelledError
 from prefect import flow
 
 import ltr
 from flows.cells import cells_of, train_all
 from tasks.config.reading import parse
-from tasks.records import CellResult, Fold
+from tasks.records import CellResult, Fold, WorkerError
 from tasks.store.cells import CellFolder, cell_key
 from tasks.store.datasets import keep_queries
 from tasks.training.cell import train
@@ -134,3 +136,19 @@ def test_no_other_cell_is_begun_once_there_shall_be_no_more(cell):
     assert noted == ["1", "2"]
     some(lambda: False)
     assert noted == ["1", "2"]
+
+
+def test_a_scheduler_that_is_gone_is_told_with_what_was_being_trained(monkeypatch):
+    """Dask says of each future that it was cancelled, and nothing of what to do."""
+    cells = cells_of(CONFIG, ["a"], FOLDS[:1])
+
+    class Lost:
+        def result(self):
+            raise FutureCancelledError("train-0", "scheduler-connection-lost", "Client lost the connection to the scheduler.")
+
+    monkeypatch.setattr("flows.cells.train", SimpleNamespace(submit=lambda *_: Lost()))
+    monkeypatch.setattr("flows.cells.first_done", lambda futures: futures[0])
+    with pytest.raises(
+        WorkerError, match=r"scheduler ended.* while a · learning_rate=0\.1 and a · learning_rate=0\.2 were being trained: what was"
+    ):
+        train_all(CONFIG.model_copy(update={"workers": 2}), cells, False, lambda *_: None, failed=lambda *_: None)
