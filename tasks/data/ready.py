@@ -117,6 +117,12 @@ def require_sources(config: RunConfig, folds: tuple[Fold, ...]) -> None:
     """
     if config.parts > (fewest := min(open_queries(fold.train).n_queries for fold in folds)):
         raise DataError(f"parts: {config.parts} of {number_of(fewest, 'training query')}")
+    for name, section in config.rankers.items():
+        if section.on and (fewest := min(open_queries(fold.valid).n_queries for fold in folds)) < 2:
+            raise DataError(
+                f"{name}: learns from one half of the validation queries and is chosen on the other, and there is {number_of(fewest, 'validation query')}: give "
+                "more queries, or leave out rankers on the scores of others ('on')"
+            )
     train = open_queries(folds[0].train)
     _require_measures(config, folds, train)
     _require_features(config, folds)

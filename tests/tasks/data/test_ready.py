@@ -135,6 +135,23 @@ def test_what_can_be_trained_on_is_not(workplace):
     assert np.isfinite(open_queries(data.folds[0].train).features).all()
 
 
+def test_rankers_on_scores_need_a_query_in_each_half(workplace):
+    """Before training: they were told at its end that validation had no documents."""
+    rankers = {"a": {"kind": "column", "feature": "f1"}, "both": {"kind": "average", "on": ["a"]}}
+    for count, valid in ((5, 1), (10, 2)):
+        (workplace / f"{count}.txt").write_text(letor(range(count)))
+        config = parse({"data": {"files": f"{count}.txt"}, "rankers": rankers, "measures": ["ndcg"], "select": "ndcg"})
+        folds = ready_data(config).folds
+        assert open_queries(folds[0].valid).n_queries == valid
+        if valid == 2:
+            require_sources(config, folds)
+            continue
+        with pytest.raises(
+            DataError, match=r"both: learns from one half of the validation queries .* there is 1 validation query: give more"
+        ):
+            require_sources(config, folds)
+
+
 def test_without_validation_files_some_training_queries_validate(workplace):
     (workplace / "train.txt").write_text(letor(range(20)))
     (workplace / "test.txt").write_text(letor(range(30, 40)))
