@@ -42,8 +42,13 @@ STOP = threading.Event()
 """Set to end the cells that are being trained, after their current tree or epoch."""
 
 
+def _is_interrupted() -> bool:
+    """`train` goes to other processes with whatever it names itself, and an event does not."""
+    return STOP.is_set()
+
+
 def _tick() -> None:
-    if STOP.is_set():
+    if _is_interrupted():
         raise InterruptedError("training was interrupted")
 
 
@@ -76,7 +81,7 @@ def train(cell: Cell, threads: int = 0, fresh: bool = False, home: str | None = 
     sets = {role: open_queries(name) for role, name in cell.data.roles.items()}
     learned = {role: retrieved_only(queries) for role, queries in sets.items() if role != "test"}
     started, compiling = time.perf_counter(), seconds_compiling()
-    snapshot = Snapshot(key, lambda: time.perf_counter() - started - (seconds_compiling() - compiling), STOP.is_set)
+    snapshot = Snapshot(key, lambda: time.perf_counter() - started - (seconds_compiling() - compiling), _is_interrupted)
     if fresh:
         snapshot.clear()
     watching: dict[str, Any]
