@@ -12,8 +12,9 @@ With `folds` there need be no validation queries: each query stops the members t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -158,8 +159,13 @@ class Average(Ranker):
                         f"average: folds={self.folds} makes a part of {part.n_queries} training queries, of which {error}; fewer folds make larger parts"
                     ) from None
 
-    def fit(self, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> Self:
+    def fit(self, queries: Queries, valid: Queries | None = None, tick: Tick | None = None, kept: Kept | None = None) -> Self:
         """A fitted copy.
+
+        Args:
+            queries, valid: the data.
+            tick: called after every iteration of a member.
+            kept: gives a member by its number and a function that trains it, for members that were trained before; None: each is trained.
 
         Raises:
             ValueError: as each of the rankers does.
@@ -179,7 +185,7 @@ class Average(Ranker):
         queries = canonical(queries)
         members: list[Ranker] = []
         for k in range(self._n_copies):
-            members += self._fitted_copy(k, members[: len(self.of)], queries, valid, tick)
+            members += self._fitted_copy(k, members[: len(self.of)], queries, valid, (tick, kept))
         deviations = np.array([_deviation(member.predict(queries.features), queries) for member in members])
         counts = self._selected(members, deviations, judging, by_parts) if self.selection and judging is not None else None
         remarks = tuple(f"{member.kind} {k}: {remark}" for k, member in enumerate(members, 1) for remark in member.remarks)
@@ -192,21 +198,28 @@ class Average(Ranker):
         return replace(self, members=tuple(members), deviations=deviations, counts=counts, names=queries.names, remarks=remarks)
 
     def _fitted_copy(
-        self, copy: int, first: Sequence[Ranker], queries: Queries, valid: Queries | None, tick: Tick | None
+        self,
+        copy: int,
+        first: Sequence[Ranker],
+        queries: Queries,
+        valid: Queries | None,
+        watching: tuple[Tick | None, Kept | None],
     ) -> list[Ranker]:
         """The members of one copy, those of the `first` where nothing tells them apart. Its parts of the queries are gone before the next are made."""
         held_out = self._held_out(queries, copy) if self.folds else None
         learned_from, stops_it = (
             (queries, valid) if held_out is None else (select(queries, np.flatnonzero(part)) for part in (~held_out, held_out))
         )
-        drawn = self._drawn(learned_from, copy)
+        drawn, (tick, kept) = self._drawn(learned_from, copy), watching
         del learned_from
-        return [
-            first[place]
-            if copy > 0 and drawn is queries and not _has_seed(member)
-            else self._fitted(member, copy, drawn, stops_it, tick)
-            for place, member in enumerate(self.of)
-        ]
+        members: list[Ranker] = []
+        for place, member in enumerate(self.of):
+            if copy > 0 and drawn is queries and not _has_seed(member):
+                members.append(first[place])
+                continue
+            train = partial(self._fitted, member, copy, drawn, stops_it, tick)
+            members.append(kept(copy * len(self.of) + place, train) if kept else train())
+        return members
 
     def _fitted(self, member: Ranker, copy: int, queries: Queries, valid: Queries | None, tick: Tick | None) -> Ranker:
         try:
@@ -399,6 +412,8 @@ class Average(Ranker):
         return "linear" if forms == {"linear"} else None
 
 
+Kept = Callable[[int, Callable[[], Ranker]], Ranker]
+"""Gives a member of an average by its number, which the function trains where that was not done before."""
 AS_THEY_ARE = "selection uses uncorrected clicks, which favour the order that pages were shown in"
 """What is said where it does."""
 _OF_COPIES, _OF_FOLDS = 1, 2

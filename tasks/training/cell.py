@@ -84,8 +84,11 @@ def train(cell: Cell, threads: int = 0, fresh: bool = False, home: str | None = 
     snapshot = Snapshot(key, lambda: time.perf_counter() - started - (seconds_compiling() - compiling), _is_interrupted)
     if fresh:
         snapshot.clear()
-    watching: dict[str, Any]
-    tick, watching = (None, {"callbacks": snapshot}) if ranker.goes_on else (_tick, {})
+    tick, watching = None if ranker.goes_on else _tick, dict[str, Any]()
+    if ranker.goes_on:
+        watching = {"callbacks": snapshot}
+    elif isinstance(ranker, ltr.Average):
+        watching = {"kept": snapshot.member}
     whole = RETRIEVED not in sets["train"].sources
     in_shards = shards > 1 and ranker.sharded and bool(cell.data.valid) and whole
     learned_from: Any = open_for(ranker, cell.data.train) if whole and not in_shards else learned["train"]

@@ -23,7 +23,8 @@ EVERY, AT_LEAST = 60.0, 1.0
 
 
 class Snapshot:
-    """The ranker of a cell as it was a while ago, in a folder of its own until the cell is finished: a callback of its training."""
+    """The ranker of a cell as it was a while ago, in a folder of its own until the cell is finished: a callback of its training. Of an average the
+    members that are trained."""
 
     def __init__(self, key: str, seconds: Callable[[], float], is_interrupted: Callable[[], bool]) -> None:
         """`seconds`: how long this process has trained it."""
@@ -64,6 +65,20 @@ class Snapshot:
             write_rest(folder, ranker)
             write_json(folder.result_file, {"seconds": self.seconds})
 
+    def member(self, k: int, train: Callable[[], ltr.Ranker]) -> ltr.Ranker:
+        """A member of an average, which is kept as soon as it is trained."""
+        folder, began = CellFolder(self.folder.path / str(k)), self.seconds
+        if folder.is_finished:
+            kept = read_json(folder.result_file)
+            self._before += float(kept["seconds"])
+            return replace(ltr.load(folder.model), remarks=tuple(kept["remarks"]))
+        ranker = train()
+        if (seconds := self.seconds - began) >= AT_LEAST:
+            with suppress(OSError), state.made_whole(folder.path) as partial:
+                ltr.save(ranker, CellFolder(partial).model)
+                write_json(CellFolder(partial).result_file, {"seconds": seconds, "remarks": list(ranker.remarks)})
+        return ranker
+
     def clear(self) -> None:
         """Removes it."""
         state.remove(self.folder.path)
@@ -71,7 +86,8 @@ class Snapshot:
 
 def is_begun(key: str) -> bool:
     """Whether a cell that is to be trained goes on from a snapshot."""
-    return _folder(key).is_finished
+    folder = _folder(key)
+    return folder.is_finished or any(CellFolder(member).is_finished for member in folder.path.glob("[0-9]*"))
 
 
 def _folder(key: str) -> CellFolder:

@@ -122,6 +122,40 @@ def test_it_goes_on_from_any_iteration_to_the_same_bytes(cell_of, monkeypatch, s
         assert not is_begun(key)
 
 
+AVERAGES = {
+    "copies": {"copies": 2, "query_share": 0.7},
+    "folds": {"folds": 2, "selection": 3},
+    "one that has no seed": {"copies": 2, "weights": [1, 2, 3]},
+}
+
+
+@pytest.mark.parametrize("how", AVERAGES.values(), ids=AVERAGES)
+def test_an_average_goes_on_with_the_member_that_is_next(cell_of, monkeypatch, how):
+    of = [{**TREES, "n_trees": 4}, {**NET, "epochs": 3}, {"kind": "least_squares"}]
+    cell = cell_of({"kind": "average", "of": of, **how})
+    key = train.fn(cell).key
+    whole = files(key)
+    shutil.rmtree(CellFolder.of(key).path)
+    given, trained = Snapshot.member, []
+
+    def member(self, k, train):
+        if k == 4 and k not in trained:
+            raise Killed
+        return given(self, k, lambda: (trained.append(k), train())[1])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Snapshot, "member", member)
+        with pytest.raises(Killed):
+            train.fn(cell)
+        assert is_begun(key)
+        trained.append(4)
+        train.fn(cell)
+    assert trained == [0, 1, 2, 3, 4, 4, 5][: len(trained)]
+    assert len(trained) == (6 if "weights" in how else 7)
+    assert files(key) == whole
+    assert not is_begun(key)
+
+
 def test_an_interrupted_training_is_kept_as_far_as_it_got(cell_of, monkeypatch):
     cell = cell_of(TREES)
     key = train.fn(cell).key
