@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from flows.runners import first_done, let_go_of_broken_pool
+from flows.runners import first_done, let_go_of_broken_pool, unheard_by_workers
 from tasks.config.run_config import GridPoint, RunConfig
 from tasks.data.folds import share
 from tasks.records import Cell, CellResult, Fold, WorkerError, point_title
@@ -82,7 +82,8 @@ def train_all(
                 waiting.clear()
                 break
             alike = waiting.pop(0)
-            running[step.submit(alike[0], threads, fresh, home, config.parts)] = alike
+            with unheard_by_workers():
+                running[step.submit(alike[0], threads, fresh, home, config.parts)] = alike
         if not running:
             return
         future = first_done(list(running))

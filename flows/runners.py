@@ -5,11 +5,14 @@ the same bytes. Workers on other machines need the working directory at the same
 ``PREFECT_API_URL`` where they can reach it.
 """
 
+import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
+from multiprocessing.resource_tracker import ensure_running
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -89,6 +92,21 @@ def first_done(futures: Sequence[Any]) -> Any:
         except Empty:
             with pool._shutdown_lock:
                 pool._executor_manager_thread_wakeup.wakeup()
+
+
+@contextmanager
+def unheard_by_workers() -> Iterator[None]:
+    """Processes of a pool that are started inside do not hear Ctrl-C, which a terminal sends to all of them: they would answer with pages of what
+    they were importing, and whoever started them ends them."""
+    if _pool() is None:
+        yield
+        return
+    ensure_running()  # Python's own tracker of semaphores, which takes the block away again when it starts
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def let_go_of_broken_pool() -> None:

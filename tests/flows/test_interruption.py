@@ -134,6 +134,21 @@ def test_a_signal_ends_a_run_in_seconds_and_closes_it(tmp_path, number, to):
     assert "run the same command again to continue" in (tmp_path / "log").read_text()
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("seconds", [0.0, 1.0, 2.0, 4.0])
+def test_worker_processes_say_nothing_of_ctrl_c(tmp_path, seconds):
+    """Nor does what ends them."""
+    process = started(tmp_path, "--runner", "processes=2")
+    while b"\ntraining" not in (tmp_path / "log").read_bytes():
+        time.sleep(0.05)
+    time.sleep(seconds)
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait(60) == 130
+    said = (tmp_path / "log").read_text()
+    assert said.partition("run the same command again to continue")[2].strip() == ""
+    assert "Traceback" not in said
+
+
 @pytest.mark.parametrize(("number", "to"), [(signal.SIGINT, os.killpg), (signal.SIGKILL, os.kill)])
 def test_a_signal_while_all_is_still_imported_leaves_nothing(tmp_path, number, to):
     """Prefect's server is imported by then too, in a process of its own."""

@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from types import SimpleNamespace
 
 import pytest
@@ -141,3 +143,21 @@ def test_what_is_no_runner_is_refused(monkeypatch):
             runner_of(text)
     with pytest.raises(ConfigError, match="no scheduler there"):
         runner_of("dask=tcp://127.0.0.1:1")
+
+
+def blocked():
+    """What this process does not hear."""
+    return signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def test_workers_do_not_hear_ctrl_c(monkeypatch):
+    """They printed pages of what they were importing."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        monkeypatch.setattr(runners, "_pool", lambda: pool)
+        with runners.unheard_by_workers():
+            found = pool.submit(blocked)
+        assert signal.SIGINT not in blocked()
+        assert signal.SIGINT in found.result()
+    monkeypatch.setattr(runners, "_pool", lambda: None)
+    with runners.unheard_by_workers():
+        assert signal.SIGINT not in blocked()
