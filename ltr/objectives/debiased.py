@@ -30,4 +30,4 @@ def debiased(
     if how.kind == "dla":
         return DualObjective(queries, term, how, plain.sigma, begun)
     assert begun is not None
-    return InverseObjective(plain, queries, term, how, begun[:1], machines)
+    return InverseObjective(plain, queries, term, how, begun, machines)

@@ -352,7 +352,7 @@ class InverseObjective:
 
     Args:
         inner: whose gains they are.
-        given: propensities, ``float64 [1, 1, ranks]``.
+        given: propensities, ``float64 [1, 1, ranks]``, or once for each iteration so far and once more, ``float64 [iterations + 1, 1, ranks]``.
         machines: which have the other pages.
 
     Attributes:
@@ -367,7 +367,7 @@ class InverseObjective:
         (clicks,) = sums([np.where(queries.source(Measure.of(term.measure).source) > 0, queries.impressions, 0.0)])
         mean = (weights * clicks).sum() / clicks.sum() if clicks.any() else 0.0
         self.inner = inner.weighing((weights / mean if mean > 0 else weights)[shown_at])
-        self.biases = [given[0]]
+        self.biases = [*given]
         self.plan_type, self.plan = self.inner.plan_type, self.inner.plan
 
     @property

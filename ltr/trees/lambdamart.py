@@ -573,12 +573,12 @@ class LambdaMART(TreeRanker):
 
     def _biases_before(self, start: LambdaMART | None, data: Shard | Shards) -> Floats | None:
         """What is known of ranks before the first tree that is to be grown."""
-        how = self._way
+        how, n_begun = self._way, min(start.ensemble.n_trees, self.n_trees) if start is not None else 0
         if how is not None and how.kind == "ipw":
-            return self._looks(how, data)[None, None]
+            return np.repeat(self._looks(how, data)[None, None], n_begun + 1, axis=0)
         if how is None or start is None or start.biases is None or start._way is None or start._way.kind != how.kind:
             return None
-        return start.biases[: min(start.ensemble.n_trees, self.n_trees) + 1]
+        return start.biases[: n_begun + 1]
 
     def _looks(self, how: Unbiased, data: Shard | Shards) -> Floats:
         """Propensities of ranks, ``float64 [ranks]``; where `how` asks for it other trees find them."""
