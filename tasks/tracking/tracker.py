@@ -191,6 +191,8 @@ class Tracker:
                 self.client.log_batch(run_id, params=params)
                 model_id = self._log_model(run_id, params, CellFolder.of(result.key).model, below) if model else None
                 self._log_cell(run_id, result, data, model_id)
+                if model_id:
+                    self.client.finalize_logged_model(model_id, LoggedModelStatus.READY)
             except BaseException as error:
                 with suppress(MlflowException, OSError, OperationalError):
                     self._end(run_id, RunStatus.KILLED if _is_interruption(error) else RunStatus.FAILED)
@@ -201,10 +203,8 @@ class Tracker:
     def _log_cell(self, run_id: str, result: CellResult, data: Sequence[LoggedDataset], model_id: str | None) -> None:
         """A finished cell's numbers, which are those of its model too, data sets and files."""
         folder, now = CellFolder.of(result.key), int(time.time() * 1000)
-        numbers = {**result.metrics, "train_seconds": result.seconds}
-        metrics = [Metric(key, value, now, 0, model_id=model_id) for key, value in numbers.items()]
         lines = _position_bias(folder, now) + _curve(folder, now) + _pairs(folder, now)
-        for some in _batched((*metrics, *lines), _AT_A_TIME):
+        for some in _batched((*_numbers(result, now, model_id), *lines), _AT_A_TIME):
             self.client.log_batch(run_id, metrics=some)
         self.client.log_inputs(run_id, [_dataset(entry) for entry in data])
         for path in (folder.pairs, folder.importance, folder.position_bias, folder.values):
@@ -244,8 +244,12 @@ class Tracker:
         run = self.client.get_run(run_id)
         if run.outputs is not None and run.outputs.model_outputs:
             return False
-        self._log_model(run_id, _params(run.data.params), CellFolder.of(result.key).model, below)
-        self.client.set_tag(run_id, DIGEST, result.digest)  # the cell may have been trained again since it was noted
+        model_id = self._log_model(run_id, _params(run.data.params), CellFolder.of(result.key).model, below)
+        (*_, noted) = self.client.get_metric_history(run_id, "train_seconds")
+        numbers = _numbers(result, noted.timestamp, model_id)  # which MLflow keeps once for the run, as they are of one moment
+        again = RunTag(DIGEST, result.digest)  # the cell may have been trained again since it was noted
+        self.client.log_batch(run_id, metrics=numbers, tags=[again])
+        self.client.finalize_logged_model(model_id, LoggedModelStatus.READY)
         return True
 
     def _has_files(self, model: LoggedModel) -> bool:
@@ -263,7 +267,7 @@ class Tracker:
 
     def _log_model(self, run_id: str, params: Sequence[Param], folder: Path, below: Sequence[str]) -> str:
         """The model as a pyfunc made of code and arrays: it carries the core along, and the models below it, and needs no pickle. It is half-made
-        (PENDING) until all of it is there; MLflow's own ``log_model`` asks the server some ten times more.
+        (PENDING) until its numbers are there too and it is finalized; MLflow's own ``log_model`` asks the server some ten times more.
 
         Args:
             params: of the run, which are the model's too.
@@ -290,7 +294,6 @@ class Tracker:
             )
             self.client.log_model_artifacts(begun.model_id, str(whole))
         self.client.log_outputs(run_id, [LoggedModelOutput(begun.model_id, 0)])
-        self.client.finalize_logged_model(begun.model_id, LoggedModelStatus.READY)
         model_id: str = begun.model_id
         return model_id
 
@@ -395,6 +398,12 @@ def _dataset(entry: LoggedDataset) -> DatasetInput:
     """MLflow's form of a data set; its digest field holds 36 characters."""
     dataset = Dataset(entry.name, entry.digest[:36], "local", entry.source, profile=entry.profile)
     return DatasetInput(dataset, [InputTag("mlflow.data.context", entry.role)])
+
+
+def _numbers(result: CellResult, at: int, model_id: str | None) -> list[Metric]:
+    """A finished cell's numbers, of its run and of its model."""
+    numbers = {**result.metrics, "train_seconds": result.seconds}
+    return [Metric(key, value, at, 0, model_id=model_id) for key, value in numbers.items()]
 
 
 def _curve(folder: CellFolder, now: int) -> list[Metric]:

@@ -78,6 +78,8 @@ def test_a_finished_cell_without_a_model_is_given_it_later_once(cell):
     model, run = tracker.client.get_logged_model(output.model_id), tracker.client.get_run(run_id)
     assert (run.info.status, run.info.end_time) == ("FINISHED", noted.info.end_time)
     assert (model.params, model.tags["mlflow.source.name"]) == (run.data.params, "lambdaflow")
+    assert {one.key: one.value for one in model.metrics} == {"test_map": 0.5, "train_seconds": 1.0}
+    assert len(tracker.client.get_metric_history(run_id, "test_map")) == 1
     assert tracker.client.get_run(run_id).data.tags[DIGEST] == cell[1].digest
     assert tracker.cell(*cell, model=False) == run_id
 
@@ -133,7 +135,9 @@ def test_half_a_model_is_none(cell):
         assert tracker.cell(*cell) == run_id
 
 
-@pytest.mark.parametrize("step", ["create_logged_model", "log_model_artifacts", "log_outputs", "finalize_logged_model"])
+@pytest.mark.parametrize(
+    "step", ["create_logged_model", "log_model_artifacts", "log_outputs", "log_batch", "finalize_logged_model"]
+)
 @pytest.mark.parametrize("later", [False, True])
 def test_a_model_that_broke_off_at_any_step_is_made_anew_and_the_rest_of_it_is_gone(cell, monkeypatch, step, later):
     tracker = Tracker("x", "key")
@@ -147,6 +151,7 @@ def test_a_model_that_broke_off_at_any_step_is_made_anew_and_the_rest_of_it_is_g
     (output,) = tracker.client.get_run(run_id).outputs.model_outputs
     (model,) = tracker.client.search_logged_models([tracker.experiment_id])
     assert (model.model_id, model.status, model.source_run_id) == (output.model_id, "READY", run_id)
+    assert {"test_map", "train_seconds"} <= {one.key for one in model.metrics}
     assert {run.info.run_id for run in runs()} == {tracker.run_id, run_id}
     assert tracker.cell(*cell) == run_id
 
