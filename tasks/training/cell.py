@@ -43,7 +43,7 @@ STOP = threading.Event()
 
 
 def _is_interrupted() -> bool:
-    """`train` goes to other processes with whatever it names itself, and an event does not."""
+    """A function, as a worker is sent `train` with everything that it names, and no lock can be sent."""
     return STOP.is_set()
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 from numba.core.compiler_lock import global_compiler_lock
+from prefect.utilities.callables import cloudpickle_wrapped_call
 
 import ltr
 from tasks.config.ranker_section import SECTIONS, Conventions
@@ -54,6 +55,10 @@ def test_a_cell_leaves_what_it_learned_of_ranks(cell):
     (looks,) = ltr.load(folder.model).position_bias.values()
     assert read_position_bias(folder.position_bias) == PositionBiasFile({"propensity": looks.tolist()})
     assert not CellFolder.of(train.fn(cell).key).position_bias.is_file()
+
+
+def test_processes_and_other_machines_can_be_sent_the_training(cell):
+    assert cloudpickle_wrapped_call(train, cell, 1)
 
 
 def test_a_finished_cell_is_not_trained_again(cell, monkeypatch):
