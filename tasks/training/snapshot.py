@@ -1,7 +1,7 @@
 """What is kept of a cell's training while it is under way, so that a run that was killed or interrupted goes on from there, to the same bytes.
 
 LightGBM writes a model every so many trees (``snapshot_freq``), XGBoost too, CatBoost every ten minutes (``snapshot_file``), and whoever
-wants to go on says so. Here it is every minute, and once more when a run is interrupted; the same command goes on by itself.
+wants to go on says so. Here it is every minute, and in threads once more when a run is interrupted; the same command goes on by itself.
 """
 
 from collections.abc import Callable
@@ -38,10 +38,12 @@ class Snapshot:
         return self._before + self._own_seconds()
 
     def read(self) -> ltr.Ranker | None:
-        """The ranker, where there is one."""
-        if (begun := begun_in(self.folder)) is not None:
-            self._before = self._written = float(read_json(self.folder.result_file)["seconds"])
-        return begun
+        """The ranker, where there is one; another command that trains the same may take it away meanwhile."""
+        with suppress(OSError, ValueError, TypeError):
+            if (begun := begun_in(self.folder)) is not None:
+                self._before = self._written = float(read_json(self.folder.result_file)["seconds"])
+            return begun
+        return None
 
     def __call__(self, progress: Progress) -> None:
         """Writes it now and then.

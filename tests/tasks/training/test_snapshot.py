@@ -197,6 +197,18 @@ def test_what_is_damaged_or_cannot_be_written_or_is_not_wanted_costs_time_and_no
     assert not is_begun(key)
 
 
+def test_a_snapshot_that_another_command_takes_away_meanwhile_is_none(cell_of, monkeypatch):
+    cell = cell_of(TREES)
+    key = train.fn(cell).key
+    whole = files(key)
+    shutil.rmtree(CellFolder.of(key).path)
+    killed_at(3, cell, monkeypatch)
+    with monkeypatch.context() as patch:
+        patch.setattr(snapshot, "read_curve", lambda path: shutil.rmtree(path.parent))
+        assert iterations(cell, monkeypatch)[0] == 1
+    assert files(key) == whole
+
+
 def test_seconds_are_those_of_all_its_trainings(cell_of, monkeypatch):
     cell = cell_of(TREES)
     killed_at(3, cell, monkeypatch)
