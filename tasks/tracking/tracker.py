@@ -245,8 +245,10 @@ class Tracker:
         if run.outputs is not None and run.outputs.model_outputs:
             return False
         model_id = self._log_model(run_id, _params(run.data.params), CellFolder.of(result.key).model, below)
-        (*_, noted) = self.client.get_metric_history(run_id, "train_seconds")
-        numbers = _numbers(result, noted.timestamp, model_id)  # which MLflow keeps once for the run, as they are of one moment
+        moments = [noted.timestamp for noted in self.client.get_metric_history(run_id, "train_seconds")] or [
+            int(time.time() * 1000)
+        ]
+        numbers = _numbers(result, moments[-1], model_id)  # which MLflow keeps once for the run, as they are of one moment
         again = RunTag(DIGEST, result.digest)  # the cell may have been trained again since it was noted
         self.client.log_batch(run_id, metrics=numbers, tags=[again])
         self.client.finalize_logged_model(model_id, LoggedModelStatus.READY)

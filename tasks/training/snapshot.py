@@ -70,10 +70,12 @@ class Snapshot:
     def member(self, k: int, train: Callable[[], ltr.Ranker]) -> ltr.Ranker:
         """A member of an average, which is kept as soon as it is trained."""
         folder, began = CellFolder(self.folder.path / str(k)), self.seconds
-        if folder.is_finished:
-            kept = read_json(folder.result_file)
-            self._before += float(kept["seconds"])
-            return replace(ltr.load(folder.model), remarks=tuple(kept["remarks"]))
+        with suppress(OSError, ValueError, TypeError):
+            if folder.is_finished:
+                kept = read_json(folder.result_file)
+                found = replace(ltr.load(folder.model), remarks=tuple(kept["remarks"]))
+                self._before += float(kept["seconds"])
+                return found
         ranker = train()
         if (seconds := self.seconds - began) >= AT_LEAST:
             with suppress(OSError), state.made_whole(folder.path) as partial:
