@@ -168,6 +168,8 @@ class Explored:
         return {
             "n": n,
             "at": None if len(taken) == n else taken.tolist(),
+            # Here for their documents alone: counted, they would be too many of the most changed.
+            "beside": np.setdiff1d(taken, even).tolist(),
             "names": [self.values.names[k] for k in taken.tolist()],
             "values": [[[_short(v) for v in own[taken].tolist()] for own in row] for row in self.values.values],
         }

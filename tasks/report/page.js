@@ -36,6 +36,16 @@
     PLACE.style.top = `${y + 14}px`;
   }
 
+  // Words as people sort them, and what a cell's label sets by its value: learning_rate=0.025 before 0.1.
+  function inWords(a, b) {
+    const [one, other] = [a, b].map((text) => text.split(/=(-?\d[\d.]*(?:e[-+]?\d+)?)(?=[,;\s]|$)/));
+    for (let k = 0; k < Math.min(one.length, other.length); k++) {
+      const order = k % 2 ? one[k] - other[k] : one[k].localeCompare(other[k], undefined, { numeric: true });
+      if (order) return order;
+    }
+    return one.length - other.length;
+  }
+
   // Tables: a click on a heading sorts, numbers by value, highest first, and what is none last.
   function sortable(table) {
     const [head, ...rows] = table.rows;
@@ -50,7 +60,7 @@
         const words = (row) => Number.isNaN(value(row)) && !["", "–"].includes(text(row));
         const counts = column > 0 && !rows.some((row) => words(row) || row.cells[column].matches(".text, :has(code)"));
         const compare = (a, b) => {
-          if (!counts) return text(a).localeCompare(text(b), undefined, { numeric: true }) * (falls ? -1 : 1);
+          if (!counts) return inWords(text(a), text(b)) * (falls ? -1 : 1);
           const [x, y] = [value(a), value(b)];
           if (Number.isNaN(x) || Number.isNaN(y)) return Number.isNaN(x) - Number.isNaN(y);
           return (x - y || 0) * (falls ? -1 : 1);
@@ -123,7 +133,7 @@
   // Queries: one ranker against another, and how both order the documents of a query.
   function queries(section) {
     const told = data.queries, rankings = new Map(data.rankings.map((one) => [one.query, one]));
-    const place = told.at ?? told.names.map((_, k) => k);
+    const place = told.at ?? told.names.map((_, k) => k), beside = new Set(told.beside);
     const other = data.rankers.findIndex((_, k) => k !== data.best);
     const state = { measure: data.measure, a: other, b: data.best, query: null };
     const body = make("div");
@@ -144,17 +154,18 @@
       plot.addEventListener("pointermove", (event) => { const mark = nearest(plot, event, marks, 14); tell(event, mark && words(mark)); });
       plot.addEventListener("pointerleave", (event) => tell(event, ""));
       plot.addEventListener("click", (event) => { const mark = nearest(plot, event, marks, 14); if (mark) set("query")(mark.query); });
-      const count = (sign) => whole(marks.filter(({ gain }) => Math.sign(gain) === sign).length);
+      const counted = marks.filter(({ query }) => !beside.has(query));
+      const count = (sign) => whole(counted.filter(({ gain }) => Math.sign(gain) === sign).length);
       const listed = (sign) => marks.filter((mark) => Math.sign(mark.gain) === sign)
         .sort((a, b) => sign * (b.gain - a.gain)).slice(0, 6)
-        .map(({ query, name, a, b }) => button(`${name.slice(0, 40)} ${b > a ? "+" : ""}${(b - a).toFixed(3)}`, () => set("query")(query)));
+        .map(({ query, name, a, b }) => button([make("bdi", {}, [...name].slice(0, 40).join("")), ` ${b > a ? "+" : ""}${(b - a).toFixed(3)}`], () => set("query")(query)));
       const picked = marks.find((mark) => mark.query === state.query);
       const some = told.at ? ` of ${whole(told.n)}, evenly taken` : "";
       body.replaceChildren(
         make("div", { class: "plots" }, make("figure", {}, plot),
           make("figure", {},
             make("p", {}, `${data.rankers[state.b]} is better on ${count(1)}, worse on ${count(-1)} and the same on ${count(0)} of ` +
-              `${whole(marks.length)} queries${some}.`),
+              `${whole(counted.length)} queries${some}.`),
             make("div", { class: "tools" }, make("p", {}, "Most harmed ", listed(-1)), make("p", {}, "Most helped ", listed(1))),
             make("p", { class: "soft" }, "A point is a query, above the line where the upright ranker is better. Ringed: a click shows its documents; ▲3 says three ranks higher than beside."),
             picked && make("p", {}, make("b", {}, picked.name), words(picked).slice(picked.name.length)),
@@ -265,9 +276,12 @@
       const all = [...paths.map((path) => ({ name: path, of: (cell) => cell.point[path] })),
         { name: `${title}, validation`, of: (cell) => cell.valid[state.measure] ?? undefined },
         { name: `${title}, test`, of: (cell) => cell.test[state.measure] ?? undefined }];
-      const [width, height] = [Math.max(wide(section), 110 * all.length), 320];
-      const gap = (width - 170) / Math.max(1, all.length - 1), y = (share) => height - 24 - share * (height - 70);
-      const drawn = all.map((one, k) => ({ ...one, ...axis(cells.map(one.of)), x: 70 + k * gap }));
+      const half = all.map(({ name }) => 3.9 * name.length); // of a name's width: names stand side by side
+      const apart = Math.max(80, ...half.slice(1).map((own, k) => own + half[k]));
+      const left = Math.max(70, half[0]), right = Math.max(100, half.at(-1));
+      const [width, height] = [Math.max(wide(section), left + right + apart * (all.length - 1)), 320];
+      const gap = (width - left - right) / Math.max(1, all.length - 1), y = (share) => height - 24 - share * (height - 70);
+      const drawn = all.map((one, k) => ({ ...one, ...axis(cells.map(one.of)), x: left + k * gap }));
       const named = { class: "plot coordinates", "aria-label": `cells of ${data.rankers[state.ranker]}` };
       const plot = draw("svg", { ...frame(width, height), ...named });
       const [by, marks] = [drawn[drawn.length - 2], []];

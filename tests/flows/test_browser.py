@@ -172,6 +172,8 @@ say("most", harmed === Math.min(6, worse), helped === Math.min(6, better));
 document.querySelector("#cells th:nth-child(5)").click();
 const models = [...document.querySelectorAll("#cells code")].map((one) => one.textContent);
 say("models", models.join() === models.toSorted((a, b) => b.localeCompare(a, undefined, { numeric: true })).join());
+document.querySelector("#cells th").click(); say("first", first("cells"));
+say("apart", all("#queries figure .tools bdi").length === all("#queries figure .tools button").length);
 say("static", getComputedStyle(document.querySelector(".static")).display);
 document.body.append(Object.assign(document.createElement("pre"), { id: "seen", textContent: log.join("\\n") }));
 """
@@ -194,13 +196,16 @@ def test_our_report_is_a_page_to_explore(place, seen, tmp_path):
     assert told[6] == "labelled trees, MAP"
     assert told[7:12] == ["curves 2", "all 3", "none 0", "one 1", "cells 2 chosen 1"]
     assert re.fullmatch(r"tip trees · learning_rate=0\.\d+, chosen: validation 0\.\d{4}, test 0\.\d{4} row 1", told[12])
-    assert told[13:] == ["wide 0", "listed 0 0", "most true true", "models true", "static none"]
+    assert told[13:] == ["wide 0", "listed 0 0", "most true true", "models true", told[17], "apart true", "static none"]
+    assert told[17] == "first linear,trees · learning_rate=0.05,trees · learning_rate=0.1"
 
 
 FRAME = """<body style="margin: 0"><iframe src="{page}" style="width: 360px; height: 2000px; border: 0"></iframe><pre id="seen"></pre>
 <script>addEventListener("load", () => setTimeout(() => {
 const { documentElement: inside } = document.querySelector("iframe").contentDocument;
-document.querySelector("pre").textContent = `${inside.clientWidth} ${inside.scrollWidth}`; }, 1000));</script>"""
+const names = [...inside.querySelectorAll("#sweep text.name")].map((one) => one.getBoundingClientRect());
+const over = names.slice(1).filter((one, k) => one.left < names[k].right);
+document.querySelector("pre").textContent = `${inside.clientWidth} ${inside.scrollWidth} ${names.length} ${over.length}`; }, 1000));</script>"""
 
 
 def test_our_report_fits_a_telephone(place, seen, tmp_path):
@@ -208,8 +213,9 @@ def test_our_report_fits_a_telephone(place, seen, tmp_path):
     (page,) = folder.glob(".lambdaflow/reports/*/report.html")
     (tmp_path / "frame.html").write_text(FRAME.replace("{page}", page.as_uri()))
     _, source = seen((tmp_path / "frame.html").as_uri())
-    wide, words = re.search(r'<pre id="seen">(\d+) (\d+)</pre>', source).groups()
+    wide, words, names, over = re.search(r'<pre id="seen">(\d+) (\d+) (\d+) (\d+)</pre>', source).groups()
     assert wide == words
+    assert (names, over) == ("3", "0"), "names of axes, and those that stand over the one before"
 
 
 def test_our_report_has_its_tables_and_figures(place, seen):

@@ -216,6 +216,9 @@ def test_a_hundred_cells_and_thirty_thousand_queries_fit(outcome):
     assert queries["n"] == n
     assert {ranking.query for ranking in found.rankings} <= set(queries["at"])
     assert len(queries["at"]) == len(queries["names"]) == len(queries["values"][1][1]) <= QUERIES + RANKED
+    even = set(np.linspace(0, n - 1, QUERIES).astype(int).tolist())
+    assert set(queries["at"]) - set(queries["beside"]) == even, "what is counted"
+    assert not set(queries["beside"]) & even
     assert queries["values"][1][0] == [round(v, 9) for v in values[1, 0, queries["at"]].tolist()]
     assert len(told["curves"][0]["train"]) == 100
     assert told["curves"][0]["train"][-1] == [4999, 0.1235]
