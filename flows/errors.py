@@ -35,6 +35,8 @@ def _described(error: Exception) -> str:
         print(file=sys.stderr)  # behind what Prefect says of its logs without ending its line
     if (full := _full_disk(error)) is not None:
         return f"no space left on the device{full and ' for '}{full}: what is finished is kept, make room and run the same command again"
+    if isinstance(error, UnicodeEncodeError) and error.encoding == "utf-8":
+        return f"{error.object.encode('utf-8', 'backslashreplace').decode()}: the name of this file or folder is not UTF-8 text; rename it"
     if isinstance(error, ValueError | OSError):
         return str(error).strip()
     if _of_a_server(error) and _REFUSED.search(str(error).split(" for url")[0]):

@@ -90,9 +90,12 @@ def scan(path: Path) -> pl.LazyFrame:
     """A table to be read, columns of CSV and TSV as text. Errors of reading it come when it is collected, inside `reading`.
 
     Raises:
-        DataError: as `require_plain` and `quote_of`, and for a header of a text that names a column twice or is separated otherwise.
+        DataError: as `require_plain` and `quote_of`, for a header of a text that names a column twice or is separated otherwise, and for a name
+            of the file that is not UTF-8, which polars cannot open.
     """
     require_plain(path)
+    if os.fsencode(path).decode("utf-8", "replace") != str(path):
+        raise DataError(f"{path}: the name of this file or folder is not UTF-8 text; rename it")
     with reading(path):
         if path.suffix.lower() == ".parquet":
             return pl.scan_parquet(path, glob=False)

@@ -1,5 +1,6 @@
 """LETOR text, some megabytes of whole lines at a time: read and not mapped, so that a file that ends early while it is read is only short."""
 
+import os
 import re
 from codecs import BOM_UTF8
 from collections.abc import Collection, Iterator
@@ -50,7 +51,8 @@ def text_blocks(path: Path, first_feature: int, size: int = BYTES) -> Iterator[t
 
 def sidecar(path: Path) -> Path | None:
     """The file beside a text that holds the sizes of its queries, as LightGBM (``.query``) or XGBoost (``.group``) names it."""
-    return next((side for kind in ("query", "group") if (side := path.with_name(f"{path.name}.{kind}")).is_file()), None)
+    sides = (path.with_name(f"{path.name}.{kind}") for kind in ("query", "group"))
+    return next((side for side in sides if os.path.isfile(side)), None)  # a name that would be too long is none
 
 
 def sizes_beside(path: Path) -> NDArray[np.int64] | None:

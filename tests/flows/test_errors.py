@@ -27,6 +27,10 @@ class Unknown(Exception):
         (Unknown("x"), "error: Unknown: x (--debug shows where)\n"),
         (ValueError(), "error: ValueError\n"),
         (
+            UnicodeEncodeError("utf-8", "/f\udce9/mlruns", 2, 3, "surrogates not allowed"),
+            "error: /f\\udce9/mlruns: the name of this file or folder is not UTF-8 text; rename it\n",
+        ),
+        (
             OSError(errno.ENOSPC, "No space left on device", "m.npz"),
             "error: no space left on the device for m.npz: what is finished is kept, make room and run the same command again\n",
         ),

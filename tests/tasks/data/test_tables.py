@@ -3,7 +3,9 @@
 import csv
 import errno
 import gzip
+import os
 import random
+import sys
 import time
 import tracemalloc
 from datetime import datetime
@@ -111,6 +113,16 @@ def test_what_is_no_table_is_refused(tmp_path, name, written, said):
         read_table(path) if is_table(path) else require_plain(path)
     assert str(caught.value).removeprefix(f"{tmp_path}/").startswith(said)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_name_that_is_not_utf_8_is_told(tmp_path, suffix):
+    frame, path = pl.DataFrame({"query": ["1"], "label": ["2"]}), tmp_path / os.fsdecode(b"d\xe9." + suffix.encode())
+    with open(path, "wb") as file:
+        frame.write_csv(file) if suffix == "csv" else frame.write_parquet(file)
+    with pytest.raises(DataError, match=rf"d\udce9\.{suffix}: the name of this file or folder is not UTF-8 text; rename it"):
+        read_table(path)
 
 
 def test_a_panic_of_the_reader_is_an_error_that_names_the_file(tmp_path):

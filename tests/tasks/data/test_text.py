@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ltr.data import letor
-from tasks.data.text import read_names, text_blocks
+from tasks.data.text import read_names, sidecar, text_blocks
 from tasks.records import DataError
 from tests.tasks.data.test_ingest import read
 
@@ -91,3 +91,11 @@ def test_wrong_names_are_refused(workplace, written, rule):
     (workplace / "names.txt").write_bytes(written)
     with pytest.raises(DataError, match=rf"names\.txt.*{rule}"):
         read_names(workplace / "names.txt")
+
+
+def test_a_file_whose_name_leaves_no_room_for_another_has_none_beside_it(tmp_path):
+    path = tmp_path / f"{'x' * 251}.txt"
+    path.write_text("1 qid:1 1:2\n")
+    assert sidecar(path) is None
+    (tmp_path / "a.txt.group").write_text("1\n")
+    assert sidecar(tmp_path / "a.txt") == tmp_path / "a.txt.group"
