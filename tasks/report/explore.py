@@ -303,7 +303,9 @@ def _short(value: float | None) -> float | None:
 
 
 def _plain(value: object) -> bool | float | str | None:
-    """Numbers as they are, everything else as people read it."""
+    """Numbers as they are, everything else as people read it: whole numbers of more digits than a browser has, too."""
+    if isinstance(value, int) and abs(value) > 2**53:
+        return str(value)
     if value is None or isinstance(value, bool) or (isinstance(value, int | float) and math.isfinite(value)):
         return value
     return str(value)

@@ -138,6 +138,14 @@ def test_cells_curves_and_settings(outcome):
     assert told["curves"][0] == {"cell": 0, "measure": "NDCG@10", "train": [[1, 0.1], [3, 0.3]], "valid": [[2, 0.25], [3, 0.26]]}
 
 
+def test_whole_numbers_that_a_browser_would_round_keep_their_digits(outcome):
+    point = {"seed": 2**53 + 1, "other": 2**53, "third": -(2**60) - 1}
+    first = outcome.cells[0]
+    seen = replace(outcome, cells=(replace(first, cell=replace(first.cell, point=point)), *outcome.cells[1:]))
+    told = json.loads(explored(seen).json())
+    assert told["cells"][0]["point"] == {"seed": "9007199254740993", "other": 2**53, "third": "-1152921504606846977"}
+
+
 def test_nothing_in_the_data_ends_the_element_and_the_same_run_gives_the_same_bytes(outcome):
     first = explored(outcome).json()
     assert "<" not in first
