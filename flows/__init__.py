@@ -77,6 +77,7 @@ def make_state_folder() -> None:
 
     Raises:
         PermissionError: where the working directory cannot be written to.
+        FileExistsError: where the folder is a file, or a link that leads nowhere.
         ValueError: where addresses of databases cannot name it.
     """
     if "?" in str(_STATE):
@@ -90,3 +91,7 @@ def make_state_folder() -> None:
         raise PermissionError(
             f"{error.filename}: this folder cannot be written to; lambdaflow keeps what it makes in the folder that it is run in"
         ) from None
+    except (FileExistsError, NotADirectoryError) as error:
+        place = next(one for one in (Path(error.filename), *Path(error.filename).parents) if os.path.lexists(one))
+        kind = "a link to a folder that is not there" if place.is_symlink() else "no folder"
+        raise FileExistsError(f"{place}: this is {kind}, and lambdaflow keeps what it makes there") from None

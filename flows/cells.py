@@ -1,16 +1,17 @@
 """The cells of a run: what they are called and made of, and training them, so many at a time."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 from flows.runners import first_done, let_go_of_broken_pool, unheard_by_workers
 from tasks.config.run_config import GridPoint, RunConfig
 from tasks.data.folds import share
-from tasks.records import Cell, CellResult, Fold, WorkerError, point_title
+from tasks.records import Cell, CellResult, Fold, Progress, WorkerError, point_title
 from tasks.store.cells import cell_key
 from tasks.training.cell import STOP, result_of, train
+from tasks.training.snapshot import is_begun
 
 AS_WRITTEN = "trial 1: as written"
 """In the label of a search's first cell."""
@@ -47,6 +48,13 @@ def cell_at(config: RunConfig, ranker: str, point: GridPoint, fold: int, folds: 
 def label_of(ranker: str, settings: str, fold: int | None) -> str:
     """What people call a cell: its ranker, what is set, and its fold from 0, where there are several."""
     return ranker + (f" · {settings}" if settings else "") + (f" · fold {fold + 1}" if fold is not None else "")
+
+
+def say_what_goes_on(config: RunConfig, cells: Sequence[Cell], there: Collection[str], progress: Progress) -> None:
+    """Names the cells whose training broke off and goes on, among those that are not `there`; of a run in parts none, as trees begin again there."""
+    for cell in cells if config.parts == 1 else ():
+        if (key := cell_key(cell)) not in there and is_begun(key):
+            progress.say(f"{cell.label}: goes on from where its training broke off")
 
 
 def train_all(

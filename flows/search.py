@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from time import monotonic
 
-from flows.cells import AS_WRITTEN, cell_at, label_of, train_all
+from flows.cells import AS_WRITTEN, cell_at, label_of, say_what_goes_on, train_all
 from tasks.config.run_config import RunConfig
 from tasks.evidence.drawing import title_of
 from tasks.evidence.protocol import Evidence, asked_for
@@ -106,6 +106,8 @@ def _train(config: RunConfig, wave: Sequence[tuple["_Search", Wanted]], fresh: b
             of[id(cell)] = (one, wanted)
 
     there = set() if fresh else {key for cell in cells if CellFolder.of(key := cell_key(cell)).is_finished}
+    if not fresh:
+        say_what_goes_on(config, cells, there, progress)
 
     def finished(cell: Cell, result: CellResult) -> None:
         one, wanted = of[id(cell)]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import ltr
-from flows.cells import AS_WRITTEN, cells_of, train_all
+from flows.cells import AS_WRITTEN, cells_of, say_what_goes_on, train_all
 from flows.search import search, told
 from tasks.config.run_config import RunConfig
 from tasks.evidence.protocol import Evidence, Gathering, asked_for, values_path
@@ -16,7 +16,6 @@ from tasks.store.values import read_values, values_of
 from tasks.tracking.description import describe_fold
 from tasks.tracking.tracker import Tracker
 from tasks.training.search import surely_better
-from tasks.training.snapshot import is_begun
 from tasks.training.stack import stack
 
 
@@ -82,9 +81,8 @@ class _Training:
         if cells:
             self.progress.begin(title, len(cells))
         self.there |= set() if self.fresh else {key for cell in cells if CellFolder.of(key := cell_key(cell)).is_finished}
-        for cell in () if self.fresh else cells:
-            if (key := cell_key(cell)) not in self.there and is_begun(key):
-                self.progress.say(f"{cell.label}: goes on from where its training broke off")
+        if not self.fresh:
+            say_what_goes_on(self.config, cells, self.there, self.progress)
 
     def train(self, cells: Sequence[Cell], all_of_them: bool = False, parts: int | None = None) -> tuple[Trained, ...]:
         """Those that could be trained, in their order; the error of one that cannot is raised where it takes `all_of_them`."""

@@ -118,3 +118,12 @@ def test_a_folder_that_cannot_be_written_to_is_told_as_such(tmp_path, monkeypatc
         PermissionError, match=r"prefect: this folder cannot be written to; lambdaflow keeps what it makes in the folder"
     ):
         make_state_folder()
+
+
+@pytest.mark.parametrize(("kind", "said"), [("link", "a link to a folder that is not there"), ("file", "no folder")])
+def test_a_state_folder_that_is_none_is_told(tmp_path, monkeypatch, kind, said):
+    state = tmp_path / ".lambdaflow"
+    state.symlink_to("/nowhere/disk") if kind == "link" else state.write_text("")
+    monkeypatch.setenv("PREFECT_HOME", str(state / "prefect"))
+    with pytest.raises(OSError, match=rf"\.lambdaflow: this is {said}, and lambdaflow keeps what it makes there"):
+        make_state_folder()

@@ -22,10 +22,10 @@ FOLDS = tuple(Fold(f"t{k}", f"v{k}", f"e{k}") for k in range(3))
 
 def test_what_goes_on_from_where_it_broke_off_is_said(monkeypatch):
     cells, said = cells_of(CONFIG, list(CONFIG.rankers), FOLDS[:1]), []
-    monkeypatch.setattr("flows.sweep.is_begun", lambda key: key == cell_key(cells[1]))
+    monkeypatch.setattr("flows.cells.is_begun", lambda key: key == cell_key(cells[1]))
     progress = SimpleNamespace(begin=lambda text, steps: None, say=said.append)
-    for fresh in (False, True):
-        _Training(CONFIG, None, fresh, progress).begin("training", cells)
+    for fresh, parts in ((False, 1), (True, 1), (False, 2)):
+        _Training(CONFIG.model_copy(update={"parts": parts}), None, fresh, progress).begin("training", cells)
     assert said == ["a · learning_rate=0.2: goes on from where its training broke off"]
 
 

@@ -188,6 +188,7 @@ def test_what_is_damaged_or_cannot_be_written_or_is_not_wanted_costs_time_and_no
     with monkeypatch.context() as patch:
         patch.setattr(snapshot, "EVERY", 0.0)
         patch.setattr(Snapshot, "_write", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+        patch.setattr("tasks.store.state.remove", lambda *_: (_ for _ in ()).throw(PermissionError(13, "Permission denied")))
         train.fn(cell)
     assert files(key) == whole
     shutil.rmtree(own)
