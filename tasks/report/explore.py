@@ -1,6 +1,6 @@
 """What the page's script draws from (``page.js``): per-query values, rankings of the queries that changed most, curves and points of cells.
 
-All of it is in the page, so each part has its share of the page's two megabytes: of many queries some are taken, and curves are thinned.
+All of it is in the page, so each part has its share of two megabytes, beside the page's tables: of many queries some are taken, and curves are thinned.
 """
 
 import json
