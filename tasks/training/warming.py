@@ -20,6 +20,7 @@ import numpy as np
 import ltr
 from ltr.data.queries import canonical
 from ltr.data.synthetic import World
+from ltr.kernels.exponential import exp_of
 from ltr.objectives.lambda_objective import Objective
 from ltr.trees.grower import TreeOptions, grow, growing
 from ltr.trees.partition import BinnedDataset, questions
@@ -62,6 +63,7 @@ def _measures() -> None:
     scores = np.zeros(queries().n_documents)
     labels = {"label": queries().labels, **queries().sources}
     ltr.evaluate(labels, scores, queries().offsets, ["ndcg_1", "ndcg_10", "map", "mrr", "cndcg_10"])
+    exp_of(np.zeros(1))  # gains of labels between whole numbers, such as clicks without their position bias
 
 
 def _trees() -> None:
