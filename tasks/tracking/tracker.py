@@ -269,7 +269,7 @@ class Tracker:
 
     def _log_model(self, run_id: str, params: Sequence[Param], folder: Path, below: Sequence[str]) -> str:
         """The model as a pyfunc made of code and arrays: it carries the core along, and the models below it, and needs no pickle. It is half-made
-        (PENDING) until its numbers are there too and it is finalized; MLflow's own ``log_model`` asks the server some ten times more.
+        (PENDING) until its numbers are there too and it is finalized; MLflow's own ``log_model`` reads the run and sets its state six times more.
 
         Args:
             params: of the run, which are the model's too.

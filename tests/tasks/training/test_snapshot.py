@@ -18,6 +18,7 @@ from tests.conftest import make_queries
 
 TREES = {"kind": "lambdamart", "n_trees": 12, "n_leaves": 4, "min_docs_in_leaf": 3, "stop_on": "ndcg_10", "patience": 4}
 NET = {"kind": "lambdarank", "epochs": 9, "learning_rate": 0.05, "stop_on": "ndcg_10"}
+LOOKS = [round(1 / rank, 3) for rank in range(1, 13)]
 PAGES = {**TREES, "stop_on": None, "objective": [{"measure": "cndcg"}]}
 SOME = {
     "trees": TREES,
@@ -35,6 +36,13 @@ SOME = {
     "trees of inverse propensities, which regression EM finds": {**PAGES, "unbiased": {"kind": "ipw", "estimate": "regression_em"}},
     "net": {**NET, "keep_epochs": [2, 5]},
     "net of two layers": {**NET, "hidden": 3},
+    "net of inverse propensities": {**NET, "objective": [{"measure": "cndcg"}], "unbiased": {"kind": "ipw", "propensities": LOOKS}},
+    "net of inverse propensities, all queries at once": {
+        **NET,
+        "update": "full",
+        "objective": [{"measure": "cndcg"}],
+        "unbiased": {"kind": "ipw", "propensities": LOOKS},
+    },
     "unbiased net": {**NET, "objective": [{"measure": "cndcg"}], "unbiased": {"kind": "dla"}},
 }
 
