@@ -9,6 +9,7 @@ from warnings import filterwarnings
 
 # It is made when there is something to put into it (`make_state_folder`).
 filterwarnings("ignore", message="Failed to create the Prefect home directory")
+filterwarnings("ignore", message=".*Any type hint is inferred as AnyType")
 try:
     _STATE = Path(".lambdaflow").absolute()
 except FileNotFoundError:
@@ -78,6 +79,7 @@ def make_state_folder() -> None:
     Raises:
         PermissionError: where the working directory cannot be written to.
         FileExistsError: where the folder is a file, or a link that leads nowhere.
+        OSError: where it cannot be made for another reason.
         ValueError: where addresses of databases cannot name it.
     """
     if "?" in str(_STATE):
@@ -95,3 +97,5 @@ def make_state_folder() -> None:
         place = next(one for one in (Path(error.filename), *Path(error.filename).parents) if os.path.lexists(one))
         kind = "a link to a folder that is not there" if place.is_symlink() else "no folder"
         raise FileExistsError(f"{place}: this is {kind}, and lambdaflow keeps what it makes there") from None
+    except OSError as error:
+        raise OSError(f"PREFECT_HOME={os.environ['PREFECT_HOME']}: this folder cannot be made: {os.strerror(error.errno or 0).lower()}") from None

@@ -240,6 +240,9 @@ def _section_at(written: dict[str, Any], key: str) -> dict[str, Any] | None:
     return at if isinstance(at, dict) else None
 
 
+_HINT = "; a configuration is YAML, and data are named in it (data.files)"
+
+
 def _written(path: str | Path) -> dict[str, Any]:
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -247,9 +250,9 @@ def _written(path: str | Path) -> dict[str, Any]:
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror.lower() if error.strerror else error}") from None
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}, byte {error.start + 1}: not UTF-8") from None
+        raise ConfigError(f"{path}, byte {error.start + 1}: not UTF-8{_HINT}") from None
     if not isinstance(written, dict):
-        raise ConfigError(f"{path}: a configuration is a mapping of keys, not {type(written).__name__}")
+        raise ConfigError(f"{path}: a configuration is a mapping of keys, not {type(written).__name__}{_HINT}")
     for key in EVIDENCE:
         if key in written and written[key] is None and re.search(rf"^{key}\s*:\s*(#.*)?$", text, re.MULTILINE):
             raise ConfigError(f"{path}: {_asks_for_nothing(key)}")

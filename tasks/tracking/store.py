@@ -15,6 +15,7 @@ from textwrap import shorten
 from typing import Any, TextIO, TypeVar
 
 import mlflow
+from mlflow.environment_variables import MLFLOW_ALLOW_FILE_STORE
 from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 from requests import RequestException
@@ -160,9 +161,14 @@ def _require_database() -> None:
 
     Raises:
         OperationalError: where it cannot be reached, or does not let us in.
-        TrackingError: for an address that is none, or of a database whose driver is not there.
+        TrackingError: for an address that is none, of a database whose driver is not there, or of a folder, which MLflow opens no more.
     """
     address = tracking_uri()
+    if (address.startswith("file:") or ":" not in address) and not MLFLOW_ALLOW_FILE_STORE.get():
+        raise TrackingError(
+            f"MLFLOW_TRACKING_URI={address}: MLflow keeps runs in databases, no longer in folders: name one (sqlite:///FILE), or a server; "
+            "MLFLOW_ALLOW_FILE_STORE=true opens a folder of before"
+        )
     if not re.match(r"(postgresql|mysql|mssql)\b", address):
         return
     waits = {} if address.startswith("mssql") else {"connect_timeout": 2}

@@ -120,6 +120,17 @@ def test_a_folder_that_cannot_be_written_to_is_told_as_such(tmp_path, monkeypatc
         make_state_folder()
 
 
+def test_a_home_of_prefect_that_cannot_be_made_is_named(monkeypatch):
+    monkeypatch.setenv("PREFECT_HOME", "/proc/lambdaflow")
+    with pytest.raises(OSError, match=r"^PREFECT_HOME=/proc/lambdaflow: this folder cannot be made: no such file or directory$"):
+        make_state_folder()
+
+
+def test_warnings_of_mlflow_at_its_import_end_nothing(tmp_path):
+    environment = own_environment() | {"PYTHONWARNINGS": "error::UserWarning"}
+    subprocess.run([sys.executable, "-c", "import flows, mlflow.pyfunc.model"], env=environment, cwd=tmp_path, check=True)
+
+
 @pytest.mark.parametrize(("kind", "said"), [("link", "a link to a folder that is not there"), ("file", "no folder")])
 def test_a_state_folder_that_is_none_is_told(tmp_path, monkeypatch, kind, said):
     state = tmp_path / ".lambdaflow"

@@ -403,6 +403,15 @@ def test_a_file_of_another_encoding_is_refused(tmp_path):
         read(tmp_path / "c.yaml")
 
 
+@pytest.mark.parametrize(
+    ("content", "said"), [(b"PAR1\x15\x04\x15\xff", "byte 8: not UTF-8"), (b"query,label,f\n1,0,2\n", "mapping of keys, not str")]
+)
+def test_data_in_place_of_a_configuration_are_told_where_they_are_named(tmp_path, content, said):
+    (tmp_path / "d").write_bytes(content)
+    with pytest.raises(ConfigError, match=rf"{said}; a configuration is YAML, and data are named in it \(data\.files\)"):
+        read(tmp_path / "d")
+
+
 def test_a_grid_of_a_million_cells_is_refused_with_its_size_at_once():
     grid = {"learning_rate": list(range(1, 101)), "n_leaves": list(range(2, 102)), "n_trees": list(range(1, 101))}
     began = time.perf_counter()

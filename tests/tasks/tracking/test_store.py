@@ -50,6 +50,16 @@ def test_the_environment_chooses_the_server(workplace, monkeypatch):
     assert tracking_uri() == "http://127.0.0.1:1"
 
 
+@pytest.mark.parametrize("address", ["file:runs", "runs"])
+def test_a_store_of_folders_is_told_with_the_ways_out(workplace, monkeypatch, address):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
+    with pytest.raises(TrackingError, match=rf"^MLFLOW_TRACKING_URI={address}: MLflow keeps runs in databases, .*sqlite:///FILE"):
+        opened()
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    client, number = opened()
+    assert client.get_experiment(number).name == EXPERIMENT
+
+
 def test_a_store_that_another_writer_has_locked_is_waited_for(workplace):
     Tracker("first", "1")
     other = sqlite3.connect("mlruns/mlflow.db", isolation_level=None, check_same_thread=False)
