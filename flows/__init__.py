@@ -98,4 +98,6 @@ def make_state_folder() -> None:
         kind = "a link to a folder that is not there" if place.is_symlink() else "no folder"
         raise FileExistsError(f"{place}: this is {kind}, and lambdaflow keeps what it makes there") from None
     except OSError as error:
-        raise OSError(f"PREFECT_HOME={os.environ['PREFECT_HOME']}: this folder cannot be made: {os.strerror(error.errno or 0).lower()}") from None
+        raise OSError(
+            f"PREFECT_HOME={os.environ['PREFECT_HOME']}: this folder cannot be made: {os.strerror(error.errno or 0).lower()}"
+        ) from None

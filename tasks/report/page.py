@@ -17,7 +17,7 @@ from prefect.cache_policies import NO_CACHE
 
 from tasks.evidence.drawing import heading_of, title_of
 from tasks.evidence.protocol import TableColumn
-from tasks.evidence.significance import Mean, best_mean, marks
+from tasks.evidence.significance import Mean, PairTest, best_mean, marks
 from tasks.records import Finding, Trained
 from tasks.report.explore import explored, page_script
 from tasks.report.figures import (
@@ -31,6 +31,9 @@ from tasks.report.figures import (
 from tasks.report.outcome import RunOutcome, objective_shapes
 from tasks.report.searches import search_figures, search_sentences
 from tasks.store.cells import CellFolder
+
+PAIRS = 2_000
+"""Paired comparisons in the page: all of 59 rankers on 7 measures, 11,977, took a megabyte and a half."""
 
 
 @dataclass(frozen=True)
@@ -135,10 +138,21 @@ def page(outcome: RunOutcome, figures: Figures) -> Mapping[str, Any]:
         "at_ends": outcome.at_ends,
         "cells": [_shown_cell(trained, config.select_key, trained.cell.label in chosen) for trained in outcome.cells],
         "select": title_of(config.select_key),
-        "pairs": standings.pairs,
+        "pairs": shown_pairs(outcome),
+        "n_pairs": len(standings.pairs),
         "findings": [*(Finding("error", failure.what, failure.why) for failure in outcome.failures), *outcome.findings],
         "config": outcome.config_text,
     }
+
+
+def shown_pairs(outcome: RunOutcome) -> list[PairTest]:
+    """Paired tests of the page, at most `PAIRS`: of more those with the best ranker come first, then those in the selecting measure."""
+    pairs, best, select = outcome.standings.pairs, outcome.best, outcome.config.select_key
+
+    def rank(place: int) -> tuple[bool, bool]:
+        return best not in (pairs[place].a, pairs[place].b), pairs[place].measure != select
+
+    return [pairs[place] for place in sorted(sorted(range(len(pairs)), key=rank)[:PAIRS])]
 
 
 def table_columns(outcome: RunOutcome) -> list[TableColumn]:

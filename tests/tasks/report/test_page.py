@@ -75,6 +75,21 @@ def test_evidence_brings_its_sections_its_column_and_its_files(outcome, tmp_path
     assert "optimum of" not in bare
 
 
+def test_of_many_pairs_those_with_the_best_ranker_and_then_of_the_selecting_measure_are_shown(outcome, tmp_path, monkeypatch):
+    names, measures = ("linear", "other", "third", "fourth"), ("map", "ndcg_10")
+    tests = [PairTest(m, a, b, 0.1, 0.0, None, 0.0, 9, 95) for m in measures for k, a in enumerate(names) for b in names[k + 1 :]]
+    many = replace(outcome, standings=replace(outcome.standings, pairs=tuple(tests)))
+    assert "<summary>All paired comparisons</summary>" in write_report.fn(many, Figures.of(many), tmp_path / "a.html").read_text()
+    monkeypatch.setattr("tasks.report.page.PAIRS", 8)
+    shown = page(many, Figures.of(many))["pairs"]
+    with_best = [one for one in tests if many.best in (one.a, one.b)]
+    assert shown == [
+        one for one in tests if one in with_best or one in [t for t in tests if t.measure == "ndcg_10" and t.a == "other"]
+    ]
+    text = write_report.fn(many, Figures.of(many), tmp_path / "b.html").read_text()
+    assert "<summary>8 of 12 paired comparisons: those with linear first, then those in NDCG@10; <code>lambdaflow compare" in text
+
+
 def test_headings_are_titles_of_measures_with_their_short_names(outcome, tmp_path):
     standings = outcome.standings
     (measure,) = standings.measures
