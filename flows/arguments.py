@@ -95,7 +95,7 @@ def _training(commands: Any) -> None:
         "--runner",
         default=None,
         metavar="ENGINE",
-        help="engine that trains the cells: threads[=N], processes[=N], dask[=N] or dask=tcp://HOST:PORT (default: threads, as many as the configuration's workers)",
+        help="engine that trains the cells: threads[=N], processes[=N], dask[=N] or dask=tcp://HOST:PORT (default: threads; without N as many as the configuration's workers, of processes and Dask no fewer than two)",
     )
     _json_line(run)
     run.add_argument(

@@ -36,11 +36,12 @@ class Runner:
 
     make: Callable[[int], Any]
     workers: int | None = None
-    """Cells at a time; None for what the configuration says."""
+    """Cells at a time; None for what the configuration says, and no fewer than `least`."""
+    least: int = 1
 
     def start(self, flow: Any, config: RunConfig, fresh: bool) -> Any:
         """What comes of ``flow(config, fresh)`` here."""
-        workers = self.workers or config.workers
+        workers = self.workers or max(self.least, config.workers, config.parts)
         at_a_time = 1 if config.parts > 1 else workers
         here = copy(flow)  # `with_options` draws up the form of a whole configuration once more
         here.task_runner = self.make(workers)
@@ -173,4 +174,4 @@ def runner_of(text: str | None) -> Runner:
         return Runner(_dask(rest), workers)
     if kind not in KINDS or not (rest or "2").isdecimal() or int(rest or 2) < 1:
         raise ConfigError(f"--runner {text}: {USAGE}")
-    return Runner(KINDS[kind], int(rest or 2))
+    return Runner(KINDS[kind], int(rest) if rest else None, least=1 if kind == "threads" else 2)

@@ -145,6 +145,25 @@ def test_what_is_no_runner_is_refused(monkeypatch):
         runner_of("dask=tcp://127.0.0.1:1")
 
 
+@pytest.mark.parametrize(
+    ("text", "given", "expected"),
+    [
+        (None, {"workers": 3}, 3),
+        ("threads", {}, 1),
+        ("processes", {}, 2),
+        ("processes", {"workers": 3}, 3),
+        ("processes=1", {"workers": 3}, 1),
+        ("dask", {"parts": 4}, 4),
+    ],
+)
+def test_without_a_number_there_are_as_many_as_the_configuration_says(monkeypatch, text, given, expected):
+    made = []
+    for kind in runners.KINDS:
+        monkeypatch.setitem(runners.KINDS, kind, made.append)
+    runner_of(text).start(lambda config, fresh: None, parse({**CONFIG, **given}), False)
+    assert made == [expected]
+
+
 def blocked():
     """What this process does not hear."""
     return signal.pthread_sigmask(signal.SIG_BLOCK, ())
