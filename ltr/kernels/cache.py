@@ -79,7 +79,7 @@ def user_folder() -> Path | None:
     return caches / "lambdaflow" / "kernels" if caches.is_absolute() else None
 
 
-class _BySources(_CacheLocator):
+class BySources(_CacheLocator):
     """A cache locator of numba's, for kernels of the core only, with one folder for each digest below the `base` of a module."""
 
     def __init__(self, base: Path, py_func: Callable[..., object], py_file: str) -> None:
@@ -136,7 +136,7 @@ def _named(folder: Path | None, module: Path) -> Path | None:
     return folder / f"numba-{numba.__version__}" / name if folder else None
 
 
-class GivenFolder(_BySources):
+class GivenFolder(BySources):
     """Below ``NUMBA_CACHE_DIR``."""
 
     @staticmethod
@@ -144,7 +144,7 @@ class GivenFolder(_BySources):
         return _named(Path(numba.config.CACHE_DIR) if numba.config.CACHE_DIR else None, module)
 
 
-class UserFolder(_BySources):
+class UserFolder(BySources):
     """Below the user's cache folder."""
 
     @staticmethod
@@ -152,7 +152,7 @@ class UserFolder(_BySources):
         return _named(user_folder(), module)
 
 
-class BesideSource(_BySources):
+class BesideSource(BySources):
     """Below ``__pycache__`` next to the source."""
 
     @staticmethod

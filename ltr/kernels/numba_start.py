@@ -2,18 +2,26 @@
 
 It imports all of ``scipy.linalg``, only to see whether it is there, and where a kernel calls BLAS or LAPACK it looks again; it compiles the functions
 that count references to arrays, which every compiled kernel has in itself; and it keeps each kernel's code in LLVM's own language, parsed, beside its
-machine code, to compile others on top of it. Together 45 MB and a tenth of a second of each process. After importing this module the first two wait
-until something is compiled, and the code is parsed again then.
+machine code, to compile others on top of it. It also learns all of Python and numpy that it can compile, before it reads the first kernel from the cache,
+and imports its modules that a kernel took code from. Together 45 MB and a third of a second of each process. After importing this module all of
+it waits until something is compiled, and the code is parsed again then.
 """
 
+import importlib
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from numba.core import environment
+from numba.core.caching import Cache
 from numba.core.codegen import CPUCodeLibrary, ll
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.cpu import CPUContext
+from numba.core.environment import Environment, lookup_environment
 from numba.core.runtime import nrtdynmod, rtsys
+
+from ltr.kernels.cache import BySources
 
 _load_registries = CPUContext.load_additional_registries
 
@@ -69,5 +77,32 @@ def _read_its_code(self: CPUCodeLibrary) -> object:
     return _to_link(self)
 
 
+_read_kernel = Cache.load_overload
+
+
+def _read_kernel_alone(self: Cache, signature: object, context: CPUContext) -> Any:
+    """A kernel from the cache; of the core's, which hash no text, without what it would take to compile one."""
+    if not isinstance(self._impl.locator, BySources):
+        return _read_kernel(self, signature, context)
+    rtsys.initialize(context)
+    with self._guard_against_spurious_io_errors():
+        return self._load_overload(signature, context)
+
+
+Cache.load_overload = _read_kernel_alone
+
+
+def _environment_without_its_module(module: str, constants: list[object], name: str) -> Environment:
+    """What compiled code has of Python. That of numba's own functions is never asked for globals, so that the name of their module is enough."""
+    if found := lookup_environment(name):
+        return found
+    alone = module.startswith("numba.") and module not in sys.modules
+    made = Environment({"__name__": module} if alone else vars(importlib.import_module(module)))
+    made.consts[:], made.env_name = constants, name
+    Environment._memo[name] = made
+    return made
+
+
+environment._rebuild_env = _environment_without_its_module
 CPUCodeLibrary._unserialize = classmethod(_read_without_its_code)
 CPUCodeLibrary._get_module_for_linking = _read_its_code
