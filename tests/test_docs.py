@@ -7,8 +7,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+import tasks.evidence  # noqa: F401  (keys of a configuration)
 from flows.cli import main
 from tasks.config.data_section import Generate
+from tasks.config.run_config import RunConfig
 from tasks.data.generate import generate
 
 GUIDE = Path(__file__).parents[1] / "docs" / "guide"
@@ -62,3 +64,8 @@ def test_every_page_of_the_guide_is_run_and_linked():
     assert {path.stem for path in GUIDE.glob("*.md")} == set(PAGES)
     readme = (GUIDE.parents[1] / "README.md").read_text()
     assert all(f"docs/guide/{page}.md" in readme for page in PAGES)
+
+
+def test_every_key_of_a_configuration_has_its_row():
+    rows = re.findall(r"^\| `(\w+)` \|", (GUIDE.parent / "configuration.md").read_text().split("\n## ")[0], re.M)
+    assert sorted(rows) == sorted(RunConfig.model_fields)

@@ -67,7 +67,7 @@
         };
         head.after(...rows.toSorted(compare));
       };
-      fill(heading, { tabindex: 0, title: "sort", onclick: sort, onkeydown: (event) => event.key === "Enter" && sort() }, []);
+      fill(heading, { tabindex: 0, title: "sort", onclick: sort, onkeydown: (event) => ["Enter", " "].includes(event.key) && (event.preventDefault(), sort()) }, []);
       heading.classList.add("sorts");
     });
   }

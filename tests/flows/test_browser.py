@@ -172,7 +172,7 @@ say("most", harmed === Math.min(6, worse), helped === Math.min(6, better));
 document.querySelector("#cells th:nth-child(5)").click();
 const models = [...document.querySelectorAll("#cells code")].map((one) => one.textContent);
 say("models", models.join() === models.toSorted((a, b) => b.localeCompare(a, undefined, { numeric: true })).join());
-document.querySelector("#cells th").click(); say("first", first("cells"));
+document.querySelector("#cells th").dispatchEvent(new KeyboardEvent("keydown", { key: " " })); say("first", first("cells"));
 say("apart", all("#queries figure .tools bdi").length === all("#queries figure .tools button").length);
 say("static", getComputedStyle(document.querySelector(".static")).display);
 document.body.append(Object.assign(document.createElement("pre"), { id: "seen", textContent: log.join("\\n") }));
