@@ -73,7 +73,12 @@ def study(config: StudyConfig, fresh: bool = False, runner: str | None = None) -
     run_key = digest_of([{name: each.digest for name, each in config.runs.items()}, runs, core_digest()])
     tracker = Tracker(config.name, run_key, fresh, owner(), is_elsewhere)
     with tracker.running():
-        page = write_study(table, config.title, state.STATE / "reports" / f"{config.name}-{tracker.run_id[:8]}" / "study.html")
+        page = write_study(
+            table,
+            config.title,
+            state.STATE / "reports" / f"{config.name}-{tracker.run_id[:8]}" / "study.html",
+            tuple(outcomes.values()),
+        )
         said = {FOUND: digest_of(markdown(table))}
         if not (tracker.was_finished and tracker.says(said, page.name)):
             tracker.summary(table.micro_averages(), [(page, page.name)])

@@ -169,6 +169,8 @@ def show_study(outcome: "StudyOutcome", name: str, words: TextIO) -> None:
         highlight=False,
     )
     console.print(f"Report: {outcome.report}", highlight=False)
+    if called := [f"  {one.config.name}: {one.called}" for one in outcome.runs if one.models]:
+        console.print(_plain("\n".join(["Models, as commands accept them:", *called])), highlight=False, soft_wrap=True)
 
 
 def show_scorecards(cards: Sequence[Scorecard], words: TextIO) -> None:

@@ -79,7 +79,7 @@ def user_folder() -> Path | None:
     return caches / "lambdaflow" / "kernels" if caches.is_absolute() else None
 
 
-class BySources(_CacheLocator):
+class _BySources(_CacheLocator):
     """A cache locator of numba's, for kernels of the core only, with one folder for each digest below the `base` of a module."""
 
     def __init__(self, base: Path, py_func: Callable[..., object], py_file: str) -> None:
@@ -136,7 +136,7 @@ def _named(folder: Path | None, module: Path) -> Path | None:
     return folder / f"numba-{numba.__version__}" / name if folder else None
 
 
-class GivenFolder(BySources):
+class GivenFolder(_BySources):
     """Below ``NUMBA_CACHE_DIR``."""
 
     @staticmethod
@@ -144,7 +144,7 @@ class GivenFolder(BySources):
         return _named(Path(numba.config.CACHE_DIR) if numba.config.CACHE_DIR else None, module)
 
 
-class UserFolder(BySources):
+class UserFolder(_BySources):
     """Below the user's cache folder."""
 
     @staticmethod
@@ -152,7 +152,7 @@ class UserFolder(BySources):
         return _named(user_folder(), module)
 
 
-class BesideSource(BySources):
+class BesideSource(_BySources):
     """Below ``__pycache__`` next to the source."""
 
     @staticmethod
@@ -160,12 +160,13 @@ class BesideSource(BySources):
         return module.parent / "__pycache__"
 
 
-_OURS = (GivenFolder, UserFolder, BesideSource)
+OURS = (GivenFolder, UserFolder, BesideSource)
+"""The locators of the core's kernels."""
 # Not numba.config.CACHE_LOCATOR_CLASSES alone: numba forgets what is set there when a variable NUMBA_… of the environment changes.
-CacheImpl._locator_classes = [*_OURS, *CacheImpl._locator_classes]
+CacheImpl._locator_classes = [*OURS, *CacheImpl._locator_classes]
 if numba.config.CACHE_LOCATOR_CLASSES:
     numba.config.CACHE_LOCATOR_CLASSES = ",".join(
-        [*(f"{__name__}.{locator.__name__}" for locator in _OURS), numba.config.CACHE_LOCATOR_CLASSES]
+        [*(f"{__name__}.{locator.__name__}" for locator in OURS), numba.config.CACHE_LOCATOR_CLASSES]
     )
 
 

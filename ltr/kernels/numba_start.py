@@ -8,7 +8,6 @@ it waits until something is compiled, and the code is parsed again then.
 """
 
 import importlib
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -21,7 +20,7 @@ from numba.core.cpu import CPUContext
 from numba.core.environment import Environment, lookup_environment
 from numba.core.runtime import nrtdynmod, rtsys
 
-from ltr.kernels.cache import BySources
+from ltr.kernels.cache import OURS
 
 _load_registries = CPUContext.load_additional_registries
 
@@ -82,7 +81,7 @@ _read_kernel = Cache.load_overload
 
 def _read_kernel_alone(self: Cache, signature: object, context: CPUContext) -> Any:
     """A kernel from the cache; of the core's, which hash no text, without what it would take to compile one."""
-    if not isinstance(self._impl.locator, BySources):
+    if not isinstance(self._impl.locator, OURS):
         return _read_kernel(self, signature, context)
     rtsys.initialize(context)
     with self._guard_against_spurious_io_errors():
@@ -96,8 +95,7 @@ def _environment_without_its_module(module: str, constants: list[object], name: 
     """What compiled code has of Python. That of numba's own functions is never asked for globals, so that the name of their module is enough."""
     if found := lookup_environment(name):
         return found
-    alone = module.startswith("numba.") and module not in sys.modules
-    made = Environment({"__name__": module} if alone else vars(importlib.import_module(module)))
+    made = Environment({"__name__": module} if module.startswith("numba.") else vars(importlib.import_module(module)))
     made.consts[:], made.env_name = constants, name
     Environment._memo[name] = made
     return made

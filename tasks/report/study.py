@@ -2,9 +2,11 @@
 
 import html
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 import numpy as np
 import polars as pl
@@ -16,6 +18,8 @@ from ltr.metrics import significance
 from ltr.metrics.measure import fewer_is_better, lowest_of
 from tasks.evidence.drawing import heading_of, title_of
 from tasks.records import MICRO
+from tasks.report.outcome import RunOutcome
+from tasks.report.publish import report_page
 from tasks.store.values import read_values, values_of
 
 Repetition = Mapping[str, Sequence[str]]
@@ -198,15 +202,15 @@ def _marked(cell: StudyCell | None) -> str:
 _FAVOURED = "; the best of several is favoured, as it is the best on these queries: a ranker with − may be its equal"
 
 _STYLE = """body { font: 15px/1.5 system-ui, sans-serif; max-width: 900px; margin: 2rem auto; padding: 0 1rem; color: #1b2430 }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin-bottom: 1.6rem }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin-bottom: 1.6rem; break-inside: avoid }
 th, td { padding: .3rem .7rem; border-bottom: 1px solid #dfe4ea; text-align: right } th:first-child, td:first-child { text-align: left }
-.p1 { background: #cfe9d5; font-weight: 600 } .p2 { background: #f6efc3 } .p3 { background: #ecdcc8 } sup { color: #22577a }
+.runs th, .runs td { text-align: left } a { color: inherit } .p1 { background: #cfe9d5; font-weight: 600 } .p2 { background: #f6efc3 } .p3 { background: #ecdcc8 } sup { color: #22577a }
 @media (prefers-color-scheme: dark) { body { background: #1c1c1c; color: #dfe5ec } th, td { border-color: #363d47 } sup { color: #7fb8dd }
 .p1 { background: #1f4a33 } .p2 { background: #474018 } .p3 { background: #453426 } }"""
 
 
-def write_study(table: StudyTable, title: str, path: Path) -> Path:
-    """The table as a page; the best three of each column are shaded."""
+def write_study(table: StudyTable, title: str, path: Path, runs: Sequence[RunOutcome] = ()) -> Path:
+    """The table as a page; the best three of each column are shaded. Below it the runs that it is of, each with its own page and its models."""
     parts = [f"<h1>{html.escape(title)}</h1>"]
     for measure in table.measures:
         head = "".join(f"<th>{html.escape(name)}</th>" for name in (heading_of(measure), *table.datasets, MICRO))
@@ -230,7 +234,17 @@ def write_study(table: StudyTable, title: str, path: Path) -> Path:
         f"<p>Shaded: the best three of a column. +: better than the best baseline of the column at 95 %, in brackets at 90 %, −: worse "
         f"(paired t; baselines: {against}{_FAVOURED if len(table.baselines) > 1 else ''}). ±: the standard error over test queries, each with its mean over repetitions. The micro-average weighs data sets by their queries.</p>"
     )
+    parts.append(_runs(runs, path.parent) if runs else "")
     path.parent.mkdir(parents=True, exist_ok=True)
     head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(title)}</title><style>{_STYLE}</style>'
     path.write_text(f"{head}{''.join(parts)}</html>\n", encoding="utf-8")
     return path
+
+
+def _runs(runs: Sequence[RunOutcome], folder: Path) -> str:
+    rows = [
+        f'<tr><td><a href="{quote(os.path.relpath(report_page(one), folder))}">{html.escape(one.config.name)}</a></td>'
+        f"<td><code>{html.escape(one.called)}</code></td></tr>"
+        for one in runs
+    ]
+    return f'<table class="runs"><tr><th>run</th><th>models, as commands accept them</th></tr>{"".join(rows)}</table>'

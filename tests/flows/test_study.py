@@ -1,6 +1,7 @@
 """A study of two small data sets end to end."""
 
 import json
+import re
 
 import mlflow
 import numpy as np
@@ -43,6 +44,13 @@ def test_a_study_is_a_table_of_runs(workplace, capsys):
     assert {"run.one", "run.two"} <= set(run.data.tags)
     assert main(["run", "s.yaml", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["models"] == found["models"]
+    (page,) = workplace.glob(".lambdaflow/reports/small-*/study.html")
+    linked = re.findall(r'<td><a href="([^"]+)">(.*?)</a></td><td><code>(.*?)</code>', page.read_text())
+    assert [name for _, name, _ in linked] == [*found["runs"]]
+    for place, name, called in linked:
+        assert (page.parent / place).is_file()
+        assert called == ", ".join(f"{found['runs'][name]['run_id'][:8]}:{ranker}" for ranker in ("RankSVM", "ListNet"))
+        assert f"  {name}: {called}\n" in printed.err
 
 
 @pytest.mark.usefixtures("prefect_server")
