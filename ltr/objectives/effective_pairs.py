@@ -33,6 +33,8 @@ from ltr.objectives.terms import Term, pair_groups
 
 BANDS = (1, 3, 10, 30)
 """Last ranks of the bands by which pairs are counted, by their upper document; all lower ranks are one more band."""
+_AT_ONCE = 512
+"""Queries whose counts are held at a time: 20 MB where 32 labels are distinguished."""
 _EVERY, _WEIGHTED, _NEIGHBOURS, _ALONE = range(4)
 _EFFECTIVE = {
     "ranknet_weighted": _WEIGHTED,
@@ -93,17 +95,21 @@ def _of_term(queries: Queries, term: Term, scores: Floats, conventions: Conventi
     levels = np.unique(labels[~np.isnan(labels)])[::-1][:32]
     level = np.minimum(np.searchsorted(-levels, -np.nan_to_num(labels)), len(levels) - 1)
     relevant = labels >= (conventions.threshold if measure.source == "label" else np.finfo(np.float64).tiny)
-    counts = np.zeros((queries.n_queries, len(levels), len(levels), len(BANDS) + 1), np.int64)
+    counts = np.zeros((len(levels), len(levels), len(BANDS) + 1), np.int64)
     definition = measure.definition
     kernels = address(definition.value, VALUE), address(definition.prepare, PREPARE), address(definition.row, ROW)
     groups = pair_groups(term, labels, queries.labels)
     kind = _EFFECTIVE.get(term.construction, _EVERY)
-    ready(_count, _COUNT)(scores, gains, groups, level, queries.offsets, curve, cutoff, kind, *kernels, counts)
+    for first in range(0, queries.n_queries if len(levels) else 0, _AT_ONCE):
+        offsets = queries.offsets[first : first + _AT_ONCE + 1]
+        of_queries = np.zeros((len(offsets) - 1, *counts.shape), np.int64)
+        ready(_count, _COUNT)(scores, gains, groups, level, offsets, curve, cutoff, kind, *kernels, of_queries)
+        counts += of_queries.sum(axis=0)
     return Ledger(
         measure.key,
         term.construction,
         tuple(levels.tolist()),
-        counts.sum(axis=0),
+        counts,
         _pairs_within(queries.offsets, np.where(np.isnan(labels), -1, level)),
         _pairs_within(queries.offsets, np.where(np.isnan(labels), -1, relevant)),
     )

@@ -1,5 +1,6 @@
 """The ledger of effective pairs against pairs counted one by one."""
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -57,3 +58,26 @@ def test_documents_that_nobody_judged_are_counted_nowhere_where_they_are_left_ou
     (found,), (alone,) = ledger(some, [term], scores, rules), ledger(keep(some, known), [term], scores[known], rules)
     assert np.array_equal(found.counts, alone.counts)
     assert found.total == ltr.Objective(some, [term], rules).effective_pairs(scores).sum() > 0
+
+
+def test_what_is_held_does_not_grow_with_the_number_of_queries():
+    sizes, rng = np.tile([1, 2, 3], 700), np.random.default_rng(1)
+    n = int(sizes.sum())
+    offsets, clicks = np.append(0, np.cumsum(sizes)), {"click": rng.random(n)}
+    queries = ltr.Queries(np.arange(n, dtype=np.float32)[:, None], np.zeros(n), offsets, sources=clicks)
+    term, scores = ltr.Term("cndcg"), rng.normal(size=n)
+    tracemalloc.start()
+    (found,) = ledger(queries, [term], scores)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(found.labels) == 32
+    assert found.total == ltr.Objective(queries, [term]).effective_pairs(scores).sum() == (sizes * (sizes - 1) // 2).sum()
+    assert most < 45e6  # the counts of all 2,100 queries at once are 86 MB
+
+
+def test_without_any_label_there_is_nothing_to_count():
+    queries = make_queries(5, seed=3)
+    queries = replace(queries, labels=np.full(queries.n_documents, np.nan))
+    for construction in CONSTRUCTIONS:
+        (found,) = ledger(queries, [ltr.Term("ndcg", construction=construction)], np.zeros(queries.n_documents))
+        assert (found.labels, found.total, found.multilevel) == ((), 0, 0)
