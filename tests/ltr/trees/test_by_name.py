@@ -1,5 +1,6 @@
 """What is said of features by name; trainings with it are in `test_lambdamart` and `test_binned`."""
 
+import numpy as np
 import pytest
 
 import ltr
@@ -30,6 +31,14 @@ def test_a_base_is_a_name():
             ltr.LambdaMART(base=base)
     with pytest.raises(ValueError, match="no feature '' in this data set"):
         require_features(ltr.LambdaMART(base=""), NAMES)
+
+
+def test_the_score_cannot_fall_with_the_base_which_is_added_to_it():
+    for falls in (-1, np.int8(-1)):
+        with pytest.raises(ValueError, match="monotone: the score cannot fall with the base 'bm25', whose value is added to it"):
+            ltr.LambdaMART(base="bm25", monotone={"bm25": falls})
+    for rises in (0, 1):
+        ltr.LambdaMART(base="bm25", monotone={"bm25": rises, "age": -1})
 
 
 def test_what_is_given_by_name_stays_what_it_was_when_its_mapping_is_gone_on_with():
