@@ -40,7 +40,7 @@ from ltr.trees.by_name import check_by_name, groups_of, read_by, require_feature
 from ltr.trees.ensemble import Trees, join
 from ltr.trees.grower import TreeOptions, compile_beside, leaf_l2, leaves_again
 from ltr.trees.regression_em import TREES, LooksObjective, found
-from ltr.trees.shards import Ask, Shard, ShardLost, Shards, weighted
+from ltr.trees.shards import Ask, Shard, ShardLost, Shards, most_leaves, weighted
 from ltr.trees.tree_ranker import TreeRanker
 from ltr.trees.watch import Watch, is_function, read_stopping, untold
 from ltr.trees.ways import WAYS, asking, check_biases, check_way
@@ -422,7 +422,7 @@ class LambdaMART(TreeRanker):
         least_docs = self.least_docs(data.n_learned)
         begun = self._begun(start, data.names)
         data.begin(begun)
-        options = self._options(least_docs, data.names)
+        options = replace(self._options(least_docs, data.names), n_leaves=most_leaves(self, data.n_learned))
         watch = Watch(self, data, tuple(map(canonical, valid)), begun, start.curve if start else None, fair)
         trees, judged, remarks = [begun], 1, tuple(saturations(self.terms, self.n_trees))
 

@@ -156,19 +156,21 @@ class Shard:
             ValueError: for infinite features, or an objective that does not fit the data.
         """
         model, queries = self.model, self.queries
-        self.learned_documents = self._learned_documents() if self._of_all(self.n_labelled) else None
+        n_labelled = self._of_all(self.n_labelled)
+        self.learned_documents = self._learned_documents() if n_labelled else None
+        n_leaves = most_leaves(model, n_labelled or self._of_all(self.n_documents))
         self.objective = model.objective_over(queries, self.preferences, sizes, self.machines or ALONE)
         self.data: BinnedDataset | SparseDataset
         if is_sparse(self.features):
             least_docs = model.least_docs(self.n_learned)
-            self.data = SparseDataset.of(self.features, bins_of(model, self.names), model.n_leaves, self.order, least_docs)
+            self.data = SparseDataset.of(self.features, bins_of(model, self.names), n_leaves, self.order, least_docs)
         elif bins is not None:
-            self.data = BinnedDataset.with_bins(self.features, bins, slots(model.n_leaves), self.order)
+            self.data = BinnedDataset.with_bins(self.features, bins, slots(n_leaves), self.order)
         elif self.binned is not None:
-            self.data = BinnedDataset.from_binned(self.binned.binned.copy(), self.binned.bins, model.n_leaves, self.order)
+            self.data = BinnedDataset.from_binned(self.binned.binned.copy(), self.binned.bins, n_leaves, self.order)
         else:
             limits, categories = bins_of(model, self.names), which(model.categorical, self.names)
-            self.data = BinnedDataset.of(self.features, limits, model.n_leaves, self.order, categories)
+            self.data = BinnedDataset.of(self.features, limits, n_leaves, self.order, categories)
         scores = model.offset(self.features, self.names)
         if trees.n_trees:
             scores = trees.added_to(scores, self.features)
@@ -276,6 +278,11 @@ class Shard:
     def ask(self, question: str, *arguments: object) -> list[Any]:
         """`Ask` where there is no other shard."""
         return [self.answer(question, *arguments)]
+
+
+def most_leaves(model: Boosted, n_documents: int) -> int:
+    """Leaves that a tree may have, of so many documents to learn from: no more than have enough documents each. Memory is held for all of them."""
+    return min(model.n_leaves, n_documents // model.least_docs(n_documents))
 
 
 def weighted(gradients: tuple[Floats, Floats], queries: Queries) -> tuple[Floats, Floats]:

@@ -28,6 +28,7 @@ MODELS = {
     "monotone": {"monotone": {"f1": 1, "f2": -1}, "max_bins": 16},
     "interactions": {"interactions": [["f1", "f2"], ["f2", "f3", "f9"]], "n_leaves": 12, "l2": 0.5},
     "large": {"n_leaves": 40, "min_docs_in_leaf": 2, "n_trees": 6},
+    "as large as can be": {"n_leaves": 1000, "n_trees": 6},
     "two classes": {"loss": "two_class"},
     "balanced": {"loss": "balanced", "objective": (Term("map"),)},
     "from a base": {"base": "f3", "min_docs_in_leaf": 25},
