@@ -12,11 +12,14 @@ The sum is ∫₀¹ Π_{g≠f} (z_g(1−t) + o_g·t) dt: a polynomial of degree 
 So a leaf needs the product at a few points, and each feature one division: there is no recursion over subsets, only sums.
 """
 
+from itertools import pairwise
+
 import numpy as np
 from numba import njit, prange
 
+from ltr.data.offsets import offsets_from_sizes
 from ltr.kernels.kernel import Bools, Floats, Floats32, Ints, Ints32
-from ltr.trees.ensemble import Trees, documents_below
+from ltr.trees.ensemble import Trees
 
 
 def importance(trees: Trees, n_features: int, by: str = "gain") -> Floats:
@@ -61,39 +64,55 @@ class _Paths:
     of the node's feature among the leaf's distinct ones, ``firsts[l]:firsts[l + 1]`` of `features`, with their `shares`."""
 
     def __init__(self, trees: Trees) -> None:
-        steps: list[tuple[int, bool, int]] = []
-        starts, firsts, features, shares = [0], [0], [], []
-        self.expected, of_nodes = 0.0, documents_below(trees)
-        for tree in range(trees.n_trees):
-            base, leaf = int(trees.node_starts[tree]), int(trees.leaf_starts[tree])
-            sizes = trees.documents[leaf : trees.leaf_starts[tree + 1]]
-            below = of_nodes[base : trees.node_starts[tree + 1]]
-            self.expected += float((sizes / sizes.sum() * trees.value[leaf : leaf + len(sizes)]).sum())
-            ways: list[tuple[int, list[tuple[int, bool]], dict[int, float]]] = [(0 if len(sizes) > 1 else -1, [], {})]
-            found: dict[int, tuple[list[tuple[int, bool]], dict[int, float]]] = {}
-            while ways:
-                node, way, own = ways.pop()
-                if node < 0:
-                    found[~node] = way, own
-                    continue
-                f = int(trees.feature[base + node])
-                for child, is_left in ((trees.left[base + node], True), (trees.right[base + node], False)):
-                    through = float(below[child] if child >= 0 else sizes[~child]) / float(below[node])
-                    ways.append((int(child), [*way, (base + node, is_left)], {**own, f: own.get(f, 1.0) * through}))
-            for k in range(len(sizes)):
-                way, own = found[k]
-                slots = {f: slot for slot, f in enumerate(own)}
-                steps += [(node, is_left, slots[int(trees.feature[node])]) for node, is_left in way]
-                starts.append(len(steps))
-                features += list(own)
-                shares += list(own.values())
-                firsts.append(len(features))
-        self.node = np.array([node for node, _, _ in steps], np.int64)
-        self.goes_left = np.array([is_left for _, is_left, _ in steps], np.bool_)
-        self.slot = np.array([slot for _, _, slot in steps], np.int64)
-        self.starts, self.firsts = np.array(starts), np.array(firsts)
-        self.features, self.shares = np.array(features, np.int64), np.array(shares, np.float64)
+        self.expected = 0.0
+        for first, last in pairwise(trees.leaf_starts.tolist()):
+            sizes = trees.documents[first:last]
+            self.expected += float((sizes / sizes.sum() * trees.value[first:last]).sum())
+        leaf, self.node, self.goes_left, self.starts = _steps(trees)
+        feature, through = trees.feature[self.node], _shares(trees, leaf, self.node)
+        _, first_step, of_step = np.unique(leaf * (feature.max(initial=0) + 1) + feature, return_index=True, return_inverse=True)
+        order = np.argsort(first_step)  # leaf after leaf, features as the path comes to them
+        number = np.empty(len(order), np.int64)
+        number[order] = np.arange(len(order))
+        self.features = feature[first_step[order]].astype(np.int64)
+        self.firsts = offsets_from_sizes(np.bincount(leaf[first_step], minlength=len(trees.value)))
+        self.slot = number[of_step] - self.firsts[leaf]
+        self.shares = np.ones(len(order))
+        np.multiply.at(self.shares, number[of_step], through)
         self.longest = int(np.diff(self.firsts).max(initial=0))
+
+
+def _steps(trees: Trees) -> tuple[Ints, Ints, Bools, Ints]:
+    """All steps from roots to leaves, leaf after leaf: the leaf, the node and whether the step goes left, ``[steps]`` each; and where each leaf's
+    begin, ``int64 [leaves + 1]``. All leaves walk up to their roots at once."""
+    n_nodes, n_leaves = len(trees.feature), len(trees.value)
+    of_tree = np.repeat(np.arange(trees.n_trees), np.diff(trees.node_starts))
+    parent, is_left = np.full(n_nodes + n_leaves, -1), np.zeros(n_nodes + n_leaves, np.bool_)  # leaves behind nodes
+    for side, left in ((trees.left, True), (trees.right, False)):
+        child = np.where(side >= 0, trees.node_starts[of_tree] + side, n_nodes + trees.leaf_starts[of_tree] + ~side)
+        parent[child], is_left[child] = np.arange(n_nodes), left
+    leaf, at, levels = np.arange(n_leaves), np.arange(n_nodes, n_nodes + n_leaves), []
+    while len(leaf := leaf[parent[at] >= 0]):
+        at = at[parent[at] >= 0]
+        levels.append((leaf, parent[at], is_left[at]))
+        at = parent[at]
+    depths = np.bincount(np.concatenate([reached for reached, _, _ in levels] or [leaf]), minlength=n_leaves)
+    starts = offsets_from_sizes(depths)
+    leaves, nodes, lefts = np.empty(starts[-1], np.int64), np.empty(starts[-1], np.int64), np.empty(starts[-1], np.bool_)
+    for k, (leaf, node, goes_left) in enumerate(levels, 1):
+        place = starts[leaf + 1] - k
+        leaves[place], nodes[place], lefts[place] = leaf, node, goes_left
+    return leaves, nodes, lefts, starts
+
+
+def _shares(trees: Trees, leaf: Ints, node: Ints) -> Floats:
+    """The share of a node's documents that each of these `_steps` lets through, ``float64 [steps]``."""
+    below = np.zeros(len(trees.feature), np.int64)
+    np.add.at(below, node, trees.documents[leaf])
+    after = trees.documents[leaf].astype(np.float64)  # behind the last step of a leaf
+    inner = np.flatnonzero(leaf[1:] == leaf[:-1])
+    after[inner] = below[node[inner + 1]]
+    return after / below[node]
 
 
 @njit(cache=True, parallel=True)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ltr
-from ltr.trees.attribution import importance, shapley
+from ltr.trees.attribution import _Paths, importance, shapley
 from ltr.trees.ensemble import Trees, join
 from tests.conftest import make_queries
 
@@ -98,6 +98,45 @@ def test_values_are_those_of_the_definition():
                         want += share * (expectation(trees, x, {*known, f}) - expectation(trees, x, set(known)))
                 assert values[f] == pytest.approx(want, abs=1e-12)
             assert values[-1] == pytest.approx(expectation(trees, x, set()))
+
+
+def walked(trees):
+    """Of every leaf, from left to right: its steps (node, to the left, feature), and the share of documents that each feature of them lets through."""
+    for tree in range(trees.n_trees):
+        base, leaf, last = (int(n) for n in (trees.node_starts[tree], *trees.leaf_starts[tree : tree + 2]))
+
+        def below(child, base=base, leaf=leaf):
+            sides = (trees.left[base + child], trees.right[base + child]) if child >= 0 else ()
+            return sum(map(below, sides)) if sides else int(trees.documents[leaf + ~child])
+
+        def down(child, steps, shares, base=base, below=below):
+            if child < 0:
+                yield steps, shares
+                return
+            f = int(trees.feature[base + child])
+            for side, left in ((trees.left[base + child], True), (trees.right[base + child], False)):
+                through = shares.get(f, 1.0) * (below(side) / below(child))
+                yield from down(int(side), [*steps, (base + child, left, f)], {**shares, f: through})
+
+        yield from down(0 if last - leaf > 1 else -1, [], {})
+
+
+def test_paths_of_all_leaves_at_once_are_those_of_one_after_the_other():
+    leaf = Trees(*(np.empty(0, kind) for kind in (np.int32, np.float32, np.bool_, np.int32, np.int32)), value=np.array([0.5]),
+                 documents=np.array([7]), node_starts=np.zeros(2, np.int64), leaf_starts=np.array([0, 1]), gain=np.empty(0))  # fmt: skip
+    left = Trees(
+        feature=np.zeros(6, np.int32), threshold=-np.arange(6, dtype=np.float32), missing_left=np.zeros(6, np.bool_),
+        left=np.array([1, 2, 3, 4, 5, ~0], np.int32), right=np.array([~6, ~5, ~4, ~3, ~2, ~1], np.int32), value=np.arange(7.0),
+        documents=np.arange(3, 10), node_starts=np.array([0, 6]), leaf_starts=np.array([0, 7]), gain=np.ones(6),
+    )  # fmt: skip
+    for trees in (join([leaf, fitted(n_leaves=40)[0].trees, leaf, STUMPS, left]), fitted_to_categories()[0].trees, leaf):
+        paths = _Paths(trees)
+        for k, (steps, shares) in enumerate(walked(trees)):
+            own, features = slice(*paths.starts[k : k + 2]), slice(*paths.firsts[k : k + 2])
+            names = paths.features[features][paths.slot[own]]
+            assert list(zip(paths.node[own], paths.goes_left[own], names, strict=True)) == steps
+            assert [*zip(paths.features[features], paths.shares[features], strict=True)] == [*shares.items()]
+        assert len(trees.value) == k + 1 == len(paths.starts) - 1 == len(paths.firsts) - 1
 
 
 def test_a_row_sums_to_its_score():
