@@ -86,5 +86,12 @@ def groups_of(asked: ByName, names: tuple[str, ...]) -> Bools:
     """``bool [groups, features]`` of `interactions`, with a group of its own for every feature that is in none."""
     if not asked.interactions:
         return np.zeros((0, 0), np.bool_)
-    alone = [(name,) for name in names if not any(name in group for group in asked.interactions)]
-    return np.array([[name in group for name in names] for group in (*map(set, asked.interactions), *alone)], np.bool_)
+    place = {name: k for k, name in enumerate(names)}
+    together = np.zeros((len(asked.interactions), len(names)), np.bool_)
+    for own, group in zip(together, asked.interactions, strict=True):
+        own[[place[name] for name in group if name in place]] = True
+    alone = np.flatnonzero(~together.any(axis=0))
+    groups = np.zeros((len(together) + len(alone), len(names)), np.bool_)
+    groups[: len(together)] = together
+    groups[len(together) + np.arange(len(alone)), alone] = True
+    return groups

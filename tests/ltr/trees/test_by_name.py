@@ -1,5 +1,7 @@
 """What is said of features by name; trainings with it are in `test_lambdamart` and `test_binned`."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,20 @@ ASKED = ltr.LambdaMART(
 def test_groups_are_those_named_and_each_other_feature():
     assert groups_of(ASKED, NAMES).tolist() == [[True, True, False, False], [True, False, False, True], [False, False, True, False]]
     assert groups_of(ltr.LambdaMART(), NAMES).shape == (0, 0)
+
+
+def test_groups_of_many_features_take_a_byte_for_each_two():
+    names = tuple(f"f{k}" for k in range(1500))
+    tracemalloc.start()
+    groups = groups_of(ltr.LambdaMART(interactions=[["f3", "f7"], ["f3", "not there"]]), names)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert groups.shape == (1500, 1500)
+    assert np.flatnonzero(groups[0]).tolist() == [3, 7]
+    assert np.flatnonzero(groups[1]).tolist() == [3]
+    assert (groups[2:].sum(axis=1) == 1).all()
+    assert np.flatnonzero(groups[2:].any(axis=0)).tolist() == [k for k in range(1500) if k not in (3, 7)]
+    assert most < 4e6  # lists of them are 18 MB
 
 
 def test_every_name_is_one_of_the_data():
