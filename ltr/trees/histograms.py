@@ -68,6 +68,22 @@ class HistogramBuffers(NamedTuple):
             self.searched[columns] = allowed
 
 
+def of_leaves(n_leaves: int, n_columns: int) -> Ints:
+    """Memory for the histograms of so many leaves, zeros ``int64 [leaves, columns, bins]``: 2 KB a leaf and column.
+
+    Raises:
+        ValueError: where there is not so much.
+    """
+    try:
+        return np.zeros((n_leaves, n_columns, N_BINS), np.int64)
+    except MemoryError:
+        size = n_leaves * n_columns * N_BINS * 8 / 1e9
+        raise ValueError(
+            f"histograms of {n_leaves:,} leaves by {n_columns:,} features take {size:,.0f} GB, which cannot be allocated; "
+            "set a lower n_leaves, or a higher min_docs_in_leaf"
+        ) from None
+
+
 @inner()
 def gather(values: Ints, rows: Ints32, gathered: Ints) -> None:
     """gathered[i] = values[rows[i]], once for all blocks, which then read values in order."""

@@ -46,7 +46,7 @@ from ltr.kernels.kernel import (
 from ltr.kernels.prefetch import prefetch
 from ltr.trees.binning import BLOCK, Bins, apply_bins, find_bins, find_missing
 from ltr.trees.fixed_point import PIECE
-from ltr.trees.histograms import AHEAD, N_BINS, HistogramBuffers, build
+from ltr.trees.histograms import AHEAD, HistogramBuffers, build, of_leaves
 from ltr.trees.splits import Nodes
 
 
@@ -97,7 +97,7 @@ class BinnedDataset:
         row of each document; None: its own number. `categorical`: see `find_bins`.
 
         Raises:
-            ValueError: for an infinite feature, or more documents than 32 bits can number.
+            ValueError: for an infinite feature, more documents than 32 bits can number, or histograms that memory does not hold.
         """
         require_numbers(len(features))
         return cls.with_bins(features, find_bins(features, max_bins, categorical), n_leaves, order)
@@ -107,7 +107,7 @@ class BinnedDataset:
         """`of` with edges that are given, such as those of a larger data set of which `features` are a part.
 
         Raises:
-            ValueError: for more documents than 32 bits can number.
+            ValueError: for more documents than 32 bits can number, or histograms that memory does not hold.
         """
         require_numbers(len(features))
         return cls.from_binned(apply_bins(features, bins), bins, n_leaves, order)
@@ -120,7 +120,7 @@ class BinnedDataset:
             binned,
             bins,
             find_missing(binned, bins),
-            histograms=np.empty((n_leaves, bins.n_blocks * BLOCK, N_BINS), np.int64),
+            histograms=of_leaves(n_leaves, bins.n_blocks * BLOCK),
             buffers=HistogramBuffers.of(bins, numba.config.NUMBA_NUM_THREADS),
             row_index=np.arange(n_documents, dtype=np.int32) if order is None else order.astype(np.int32),
             rows=np.empty(n_documents, np.int32),

@@ -41,7 +41,7 @@ from ltr.kernels.kernel import (
     record_type,
 )
 from ltr.trees.binning import MISSING, Bins, bins_at_most, in_threads, joined, sparse_edges
-from ltr.trees.histograms import N_BINS
+from ltr.trees.histograms import N_BINS, of_leaves
 from ltr.trees.partition import divide_range, require_numbers
 from ltr.trees.splits import Nodes
 
@@ -136,7 +136,7 @@ class SparseDataset:
                 feature with fewer stored values; of wide data most are so.
 
         Raises:
-            ValueError: for an infinite feature, or more documents than 32 bits can number.
+            ValueError: for an infinite feature, more documents than 32 bits can number, or histograms that memory does not hold.
         """
         n_documents = features.shape[0]
         require_numbers(n_documents)
@@ -152,7 +152,7 @@ class SparseDataset:
             kept,
             counts=np.zeros((len(kept), N_BINS), np.int64),
             counted=np.full(2, -1),
-            histograms=np.zeros((n_leaves, len(kept), N_BINS), np.int64),
+            histograms=of_leaves(n_leaves, len(kept)),
             row_index=np.arange(n_documents, dtype=np.int32) if order is None else order.astype(np.int32),
             rows=np.empty(n_documents, np.int32),
             leaf_ranges=np.zeros((2, n_leaves), np.int64),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ltr.trees.binning import BLOCK, FEW, MISSING, Bins, apply_bins, find_bins
-from ltr.trees.histograms import HistogramBuffers, build
+from ltr.trees.histograms import HistogramBuffers, build, of_leaves
 from tests.conftest import JIT
 
 N = 5000 if JIT else 200
@@ -78,3 +78,12 @@ def test_columns_of_few_bins_stand_behind_the_others_in_order():
     bins = Bins(np.zeros((counts - 1).sum(), np.float32), np.concatenate(([0], np.cumsum(counts - 1))), np.zeros(7, np.bool_))
     assert bins.columns.tolist() == [3, 0, 4, 1, 5, 2, 6]
     assert bins.used.tolist() == [100, 32, 255, 3, 31, 2, 1] + [0] * 9
+
+
+def test_memory_that_there_is_not_is_told_with_what_asks_for_it():
+    assert of_leaves(3, 16).shape == (3, 16, MISSING + 1)
+    with pytest.raises(
+        ValueError,
+        match=r"131,072 leaves by 1,000,000,000 features take 268,435,456 GB, which cannot be allocated; set a lower n_leaves",
+    ):
+        of_leaves(131_072, 1_000_000_000)
