@@ -28,7 +28,6 @@ MODELS = {
     "monotone": {"monotone": {"f1": 1, "f2": -1}, "max_bins": 16},
     "interactions": {"interactions": [["f1", "f2"], ["f2", "f3", "f9"]], "n_leaves": 12, "l2": 0.5},
     "large": {"n_leaves": 40, "min_docs_in_leaf": 2, "n_trees": 6},
-    "as large as can be": {"n_leaves": 1000, "n_trees": 6},
     "two classes": {"loss": "two_class"},
     "balanced": {"loss": "balanced", "objective": (Term("map"),)},
     "from a base": {"base": "f3", "min_docs_in_leaf": 25},
@@ -157,6 +156,14 @@ def test_the_minimum_of_documents_is_counted_over_all_parts(monkeypatch):
     assert found.digest == whole.digest
     assert found.trees.documents.min() >= 40
     assert counted
+
+
+def test_parts_hold_memory_for_the_leaves_that_all_documents_can_fill():
+    train = make_queries(12, seed=2)
+    model = ltr.LambdaMART(n_trees=2, n_leaves=1000, min_docs_in_leaf=4, stop_on=None)
+    shards = parts_of(model, train, 3)
+    assert model.fit_shards(asking(shards)).digest == model.fit(train).digest
+    assert {len(shard.data.histograms) for shard in shards} == {2 * (train.n_documents // 4)}
 
 
 def test_pairs_count_by_nearness_where_all_parts_have_so_many_documents(monkeypatch):
