@@ -48,10 +48,6 @@ def check_by_name(asked: ByName) -> None:
             raise ValueError(f"LambdaMART: {name!r} is categorical, and categories have no order to be monotone or a base by")
     if asked.base is not None and not isinstance(asked.base, str):
         raise ValueError(f"LambdaMART: base={asked.base!r}; give the name of the feature that holds the scores to start from")
-    if asked.base is not None and plain_number(monotone.get(asked.base)) == -1:
-        raise ValueError(
-            f"LambdaMART: monotone: the score cannot fall with the base {asked.base!r}, whose value is added to it; give 1 or leave it out"
-        )
     if not isinstance(groups, list | tuple) or not all(group and _names(group) for group in groups):
         raise ValueError(
             f"LambdaMART: interactions={groups!r}; give groups of feature names, such as [['bm25', 'length'], ['age']]"
@@ -68,7 +64,12 @@ def read_by(asked: ByName) -> tuple[str, ...]:
 
 
 def require_features(asked: ByName, names: tuple[str, ...]) -> None:
-    """Raises ValueError for a name that none of these features has."""
+    """Raises ValueError for a name that none of these features has, and where the score shall fall with the base: of what is to be trained, as
+    models that were trained so are there."""
+    if asked.base is not None and asked.monotone.get(asked.base) == -1:
+        raise ValueError(
+            f"LambdaMART: monotone: the score cannot fall with the base {asked.base!r}, whose value is added to it; give 1 or leave it out"
+        )
     known((*read_by(asked), *(name for group in asked.interactions for name in group)), names, "LambdaMART")
 
 

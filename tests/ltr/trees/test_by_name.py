@@ -52,9 +52,9 @@ def test_a_base_is_a_name():
 def test_the_score_cannot_fall_with_the_base_which_is_added_to_it():
     for falls in (-1, np.int8(-1)):
         with pytest.raises(ValueError, match="monotone: the score cannot fall with the base 'bm25', whose value is added to it"):
-            ltr.LambdaMART(base="bm25", monotone={"bm25": falls})
+            require_features(ltr.LambdaMART(base="bm25", monotone={"bm25": falls}), NAMES)
     for rises in (0, 1):
-        ltr.LambdaMART(base="bm25", monotone={"bm25": rises, "age": -1})
+        require_features(ltr.LambdaMART(base="bm25", monotone={"bm25": rises, "age": -1}), NAMES)
 
 
 def test_what_is_given_by_name_stays_what_it_was_when_its_mapping_is_gone_on_with():
