@@ -7,6 +7,7 @@ wants to go on says so. Here it is every minute, and in threads once more when a
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from ltr.rankers.training import Curve, Progress
 from ltr.trees.tree_ranker import TreeRanker
 from tasks.store import state
 from tasks.store.cells import CellFolder, CurveFile, read_curve, write_record
+from tasks.store.seal import SEAL, faults
 from tasks.store.state import read_json, write_json
 
 EVERY, AT_LEAST = 60.0, 1.0
@@ -39,7 +41,7 @@ class Snapshot:
 
     def read(self) -> ltr.Ranker | None:
         """The ranker, where there is one; another command that trains the same may take it away meanwhile."""
-        with suppress(OSError, ValueError, TypeError):
+        with suppress(OSError, TypeError):
             if (begun := begun_in(self.folder)) is not None:
                 self._before = self._written = float(read_json(self.folder.result_file)["seconds"])
             return begun
@@ -92,7 +94,7 @@ class Snapshot:
 def is_begun(key: str) -> bool:
     """Whether a cell that is to be trained goes on from a snapshot."""
     folder = _folder(key)
-    return folder.is_finished or any(CellFolder(member).is_finished for member in folder.path.glob("[0-9]*"))
+    return _is_unharmed(folder) or any(_is_unharmed(CellFolder(member)) for member in folder.path.glob("[0-9]*"))
 
 
 def _folder(key: str) -> CellFolder:
@@ -100,9 +102,22 @@ def _folder(key: str) -> CellFolder:
 
 
 def begun_in(folder: CellFolder) -> ltr.Ranker | None:
-    """The ranker in a folder, with its curve, to go on from; None where there is none, or not any more."""
-    if not folder.is_finished:
-        return None
+    """The ranker in a folder, with its curve, to go on from; None where there is none that has every byte it was written with, or where another
+    command took it away or put a later one in its place while it was read: the trees of one do not go with the curve of another."""
+    with suppress(OSError, ValueError, TypeError, BadZipFile):
+        seal = (folder.path / SEAL).read_bytes()
+        if _is_unharmed(folder):
+            begun = _read(folder)
+            return begun if (folder.path / SEAL).read_bytes() == seal else None
+    return None
+
+
+def _is_unharmed(folder: CellFolder) -> bool:
+    """Whether what is in a folder is finished and has every byte it was written with: what goes on from it is not looked at again."""
+    return folder.is_finished and not faults(folder.path, fully=True)
+
+
+def _read(folder: CellFolder) -> ltr.Ranker:
     curve = read_curve(folder.curve)
     ranker = replace(ltr.load(folder.model), curve=_curve(curve) if curve else None)
     if isinstance(ranker, TreeRanker) and folder.rest.is_file():

@@ -7,8 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import ltr
 from tasks.config.ranker_section import SECTIONS, Conventions
 from tasks.records import Cell, Fold
+from tasks.store import seal
 from tasks.store.cells import CellFolder, cell_key
 from tasks.store.datasets import keep_queries
 from tasks.training import snapshot
@@ -215,6 +217,58 @@ def test_a_snapshot_that_another_command_takes_away_meanwhile_is_none(cell_of, m
     with monkeypatch.context() as patch:
         patch.setattr(snapshot, "read_curve", lambda path: shutil.rmtree(path.parent))
         assert iterations(cell, monkeypatch)[0] == 1
+    assert files(key) == whole
+
+
+OVERFITTED = {**TREES, "n_leaves": 9, "learning_rate": 1.0, "patience": 0}
+"""Its second tree is the best of three, its fourth of eight."""
+
+
+@pytest.mark.parametrize("file", ["rest.npz", "curve.json", "model/model.npz"])
+def test_a_byte_that_changed_where_no_block_is_looked_at_costs_time_and_nothing_else(cell_of, monkeypatch, file):
+    sample = seal._sample
+    monkeypatch.setattr(seal, "_sample", lambda path: "of blocks elsewhere" if "snapshots" in path.parts else sample(path))
+    cell = cell_of(OVERFITTED)
+    key = train.fn(cell).key
+    whole = files(key)
+    shutil.rmtree(CellFolder.of(key).path)
+    killed_at(8, cell, monkeypatch)
+    assert is_begun(key)
+    damaged = Snapshot(key, float, bool).folder.path / file
+    written = bytearray(damaged.read_bytes())
+    place = written.rindex(b"1") if file == "curve.json" else len(written) // 2
+    written[place] ^= 1
+    damaged.write_bytes(written)
+    assert not is_begun(key)
+    assert iterations(cell, monkeypatch)[0] == 1
+    assert files(key) == whole
+
+
+@pytest.mark.parametrize("opened", ["read_curve", "ltr.load"])
+def test_a_snapshot_that_another_command_replaces_while_it_is_read_is_none(cell_of, monkeypatch, tmp_path, opened):
+    cell = cell_of(OVERFITTED)
+    key = train.fn(cell).key
+    whole = files(key)
+    shutil.rmtree(CellFolder.of(key).path)
+    own, later = Snapshot(key, float, bool).folder.path, tmp_path / "later"
+    killed_at(8, cell, monkeypatch)
+    own.rename(later)
+    killed_at(3, cell, monkeypatch)
+    place = ltr if opened == "ltr.load" else snapshot
+    name = opened.rpartition(".")[2]
+    given = getattr(place, name)
+
+    def replaced_after(path):
+        read = given(path)
+        if later.is_dir() and own in path.parents:
+            shutil.rmtree(own)
+            later.rename(own)
+        return read
+
+    with monkeypatch.context() as patch:
+        patch.setattr(place, name, replaced_after)
+        train.fn(cell)
+    assert not later.is_dir()
     assert files(key) == whole
 
 
