@@ -43,7 +43,9 @@ def ends_in_time() -> Iterator[None]:
     try:
         yield
     finally:
-        if not STOP.is_set():
+        if STOP.is_set():
+            atexit.register(_fall_silent)
+        else:
             atexit.unregister(_leave)
             signal.set_wakeup_fd(former)
             for number, handler in before.items():
@@ -112,10 +114,17 @@ def _end_from_outside() -> None:
     os._exit(_CODE)
 
 
-def _end_processes() -> None:
-    """What is said from here on, by finalizers that miss one of them, goes nowhere: this process ends with them."""
+def _fall_silent() -> None:
+    """What is said from here on goes nowhere: by what libraries registered for a process's end, as Dask a cluster's that was still starting."""
+    with suppress(OSError, ValueError):
+        sys.stderr.flush()
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
+
+
+def _end_processes() -> None:
+    """Nothing is said from here on by finalizers that miss one of them: this process ends with them."""
+    _fall_silent()
     for process in started_by(is_this_process):
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)

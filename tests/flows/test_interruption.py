@@ -7,6 +7,7 @@ import select
 import signal
 import sqlite3
 import subprocess
+import sys
 import termios
 import threading
 import time
@@ -223,3 +224,30 @@ def test_where_no_thread_can_be_started_a_signal_ends_a_run_at_once(monkeypatch,
     out, err = capsys.readouterr()
     assert out.splitlines() == ["processes end", f"and this one, {interruption._CODE}"]
     assert "interrupted" in err
+
+
+ENDED = """
+import atexit, os, signal, sys, time
+from flows.interruption import ends_in_time
+
+try:
+    with ends_in_time():
+        atexit.register(lambda: 1 / 0)
+        os.kill(os.getpid(), signal.SIGINT)
+        signal.pause()
+except KeyboardInterrupt:
+    time.sleep(0.5)  # until the other thread has said it
+    print("said on the way out", file=sys.stderr)
+"""
+
+
+def test_what_libraries_do_at_the_end_of_an_interrupted_process_is_not_told(tmp_path):
+    """A cluster of Dask that is closed while its workers start failed with pages of its own code."""
+    done = subprocess.run(
+        [sys.executable, "-c", ENDED], cwd=tmp_path, env=own_environment(), capture_output=True, text=True, timeout=60,
+        preexec_fn=heed_signals,
+    )  # fmt: skip
+    assert done.returncode == 130
+    said, _, more = done.stderr.strip().partition("\n")
+    assert said.startswith("interrupted: ")
+    assert more == "said on the way out"
