@@ -5,6 +5,7 @@ the power was gone, and what a killed process leaves behind is only a ``.partial
 (`tasks.store.seal`) is as if it were not there, and is made again.
 """
 
+import errno
 import fcntl
 import json
 import os
@@ -129,16 +130,25 @@ def made_whole(folder: Path, replace: bool = False) -> Iterator[Path]:
                 with suppress(FileNotFoundError):
                     os.rename(folder, older)
             try:
-                os.rename(partial, folder)
+                _move(partial, folder)
                 sync(folder.parent)
             except OSError:
                 if not folder.is_dir():
                     raise
     finally:
         if older.is_dir() and not folder.is_dir():
-            os.rename(older, folder)  # nothing took its place
+            _move(older, folder)  # nothing took its place
         for left in (partial, older):
             shutil.rmtree(left, ignore_errors=True)
+
+
+def _move(made: Path, folder: Path) -> None:
+    """Moves a folder to its place, unless there is one at that moment: somebody else's, who may have moved it away again since."""
+    try:
+        os.rename(made, folder)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
 
 
 def remove(folder: Path) -> None:

@@ -1,5 +1,6 @@
 """What a process that has ended left half-written goes; what others may still be writing stays."""
 
+import errno
 import os
 import platform
 import shutil
@@ -106,6 +107,31 @@ def test_a_file_that_is_not_finished_is_none(workplace):
     except KeyError:
         pass
     assert list(workplace.iterdir()) == []
+
+
+@pytest.mark.parametrize("moment", [1, 2], ids=["when it comes to its place", "when the older one comes back"])
+def test_of_two_that_replace_a_folder_at_once_neither_fails(workplace, monkeypatch, moment):
+    """Another one's folder is there whenever this one moves a folder to that place, and never when it looks."""
+    folder, moved, is_dir = workplace / "x", [], Path.is_dir
+    with state.made_whole(folder) as partial:
+        (partial / "a").write_text("older")
+    renames = os.rename
+
+    def moves(source, target):
+        if target != folder:
+            return renames(source, target)
+        moved.append(source)
+        if len(moved) <= moment:
+            raise OSError(errno.ENOTEMPTY, "Directory not empty", str(source))
+        return renames(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", moves)
+        patch.setattr(Path, "is_dir", lambda path: False if moved and path == folder else is_dir(path))
+        with state.made_whole(folder, replace=True) as partial:
+            (partial / "a").write_text("newer")
+    assert len(moved) == 2
+    assert not list(workplace.glob("*.partial"))
 
 
 def test_folders_are_whole_or_absent(workplace):
