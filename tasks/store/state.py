@@ -12,6 +12,7 @@ import os
 import platform
 import re
 import shutil
+import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -40,14 +41,31 @@ def digest_of(written: Any) -> str:
     return sha256(json.dumps(written, sort_keys=True, default=str).encode()).hexdigest()
 
 
-@cache
 def core_digest() -> str:
-    """sha256 of the sources of ``ltr/``, which this process imports once: a result made by other mathematics is another result."""
+    """sha256 of the sources of ``ltr/`` and of the files that define rankers and measures from outside, which this process imports once: a result
+    made by other mathematics is another result."""
     import ltr
 
-    root = Path(ltr.__file__).parent
+    core, own = _sources_digest(Path(ltr.__file__).parent), {_sources_digest(path) for path in _outside()}
+    return digest_of([core, *sorted(own)]) if own else core
+
+
+def _outside() -> set[Path]:
+    """Files of the rankers and measures that were registered from outside ``ltr/``; what was typed into a notebook has none."""
+    import ltr
+    from ltr.metrics.measure import MEASURES
+
+    kernels = [getattr(one, "py_func", one) for made in MEASURES.values() for one in vars(made).values() if callable(one)]
+    modules = {one.__module__ for one in (*ltr.KINDS.values(), *kernels) if not one.__module__.startswith("ltr.")}
+    files = {getattr(sys.modules.get(module), "__file__", None) for module in modules}
+    return {Path(file) for file in files if file}
+
+
+@cache
+def _sources_digest(root: Path) -> str:
+    """sha256 of a file, or of all Python files below a folder, as they were when this was first asked."""
     hasher = sha256()
-    for path in sorted(root.glob("**/*.py")):
+    for path in sorted(root.glob("**/*.py")) if root.is_dir() else [root]:
         hasher.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
     return hasher.hexdigest()
 

@@ -381,3 +381,52 @@ def test_what_is_noted_for_a_recipe_is_made_once(workplace):
 
     assert [state.made_once({"a": k}, make).notes for k in (1, 1, 2)] == [("made",)] * 3
     assert len(made) == 2
+
+
+OWN = """
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from ltr.linear.least_squares import LeastSquares
+from ltr.metrics.measure import MEASURES, register
+from tasks.config.run_config import register_ranker
+
+SHARE = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Own(LeastSquares):
+    kind: ClassVar[str] = "own"
+
+    def learn(self, queries, features, watch):
+        weights, remarks = super().learn(queries, features, watch)
+        return SHARE * weights, remarks
+
+
+# ranker
+# measure
+"""
+
+
+@pytest.mark.parametrize(
+    "registers",
+    [
+        ("register_ranker(Own)", ""),
+        ("", 'register(replace(MEASURES["ndcg"], name="own", gain=lambda labels, rules: SHARE * labels))'),
+    ],
+    ids=["ranker", "measure"],
+)
+def test_a_file_of_ones_own_is_a_source_of_results_once_it_registers_something(tmp_path, registers):
+    """A ranker that was edited was found as it had been trained before."""
+    ask = "print(core_digest())"
+
+    def digests(share, *steps):
+        text = OWN.replace("0.5", share).replace("# ranker", registers[0]).replace("# measure", registers[1])
+        (tmp_path / "own.py").write_text(text)
+        code = "\n".join(["import pathlib, sys; sys.path.insert(0, '.')", "from tasks.store.state import core_digest", *steps])
+        return subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True).stdout.split()
+
+    edit = "pathlib.Path('own.py').write_text('edited while it runs')"
+    without, before, meanwhile = digests("0.5", ask, "import own", ask, edit, ask)
+    assert digests("0.5", "import own", ask) == [before] == [meanwhile]
+    assert len({without, before, *digests("0.6", "import own", ask)}) == 3
