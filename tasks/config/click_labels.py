@@ -5,6 +5,7 @@ of `register_clicks` from outside.
 """
 
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -32,6 +33,7 @@ def register_clicks(name: str, counts: pl.Expr) -> None:
 
 register_clicks("last", (pl.col("order") > 0) & (pl.col("order") == pl.col("last_of_page")))
 register_clicks("all", pl.col("order") > 0)
+_BUILT_IN = frozenset(CLICKS)
 
 
 def _known(name: str) -> str:
@@ -136,3 +138,9 @@ class ClickLog(ClickLabel):
     def labels(self) -> dict[str, ClickLabel]:
         """Every label of the log by its source's name."""
         return {"click": self, **self.more}
+
+    def decides(self, digest: str) -> dict[str, Any]:
+        """What its labels depend on, of a file with this digest, as plain values: of a way of counting from outside not only the name."""
+        ways = {label.clicks for label in self.labels.values()} - _BUILT_IN
+        outside = {"counts": {way: sha256(CLICKS[way].meta.serialize()).hexdigest() for way in sorted(ways)}} if ways else {}
+        return {**self.model_dump(mode="json"), "log": digest, **outside}

@@ -35,8 +35,7 @@ def check_log(log: ClickLog, names: Sequence[str]) -> list[Finding]:
     """
     path = located(log.log)
     digest = digest_of_file(path)
-    about = {**log.model_dump(mode="json"), "log": digest}
-    recipe = {"check_log": 8, "log": about, "data": list(names)}
+    recipe = {"check_log": 8, "log": log.decides(digest), "data": list(names)}
 
     def found() -> Noted:
         with unchanged({path: digest}):

@@ -34,7 +34,7 @@ def prepare(name: str, data: Data, label: str = "data") -> Prepared:
         "data": name,
         "clean": data.clean,
         "binarise": [data.binarise, data.binarise_into],
-        "clicks": log and {**log.model_dump(mode="json"), "log": digests[located(log.log)]},
+        "clicks": log and log.decides(digests[located(log.log)]),
     }
     if data.runs:
         recipe["runs"] = [[run, [digests[located(path)] for path in paths]] for run, paths in data.runs.items()]
@@ -76,7 +76,7 @@ def pooled_apart(fold: Fold, log: ClickLog) -> tuple[Fold, tuple[str, ...]]:
     recipe = {
         "pooled apart": 2,
         "fold": fold.roles,
-        "clicks": {**log.model_dump(mode="json"), "log": digests[located(log.log)]},
+        "clicks": log.decides(digests[located(log.log)]),
     }
 
     def made() -> Noted:

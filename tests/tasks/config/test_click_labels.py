@@ -38,3 +38,13 @@ def test_labels_of_click_models():
             ValidationError, match="model: pbm explains all clicks by itself; leave out debias, queries: similar and clicks"
         ):
             ClickLabel(model="pbm", **beside)
+
+
+def test_labels_depend_on_how_a_way_from_outside_counts_and_not_on_its_name_only(monkeypatch):
+    log = ClickLog(log="log.csv", more={"own": ClickLabel(clicks="all")})
+    assert log.decides("d") == {**log.model_dump(mode="json"), "log": "d"}
+    found = []
+    for order in (1, 2, 1):
+        monkeypatch.setitem(CLICKS, "first", pl.col("order") == order)
+        found.append(ClickLog(log="log.csv", more={"own": ClickLabel(clicks="first")}).decides("d"))
+    assert found[0] == found[2] != found[1]

@@ -1,9 +1,13 @@
 """Cleaning and binary labels."""
 
+from dataclasses import replace
+
 import numpy as np
+import polars as pl
 
 import ltr
 from ltr.data.queries import Queries
+from tasks.config.click_labels import CLICKS
 from tasks.config.data_section import Data
 from tasks.data.prepare import cleaned, in_conflict, prepare
 from tasks.records import RETRIEVED
@@ -86,3 +90,19 @@ def test_what_nobody_judged_is_not_binarised(workplace):
 def test_binary_labels_beside_and_instead_are_two_data_sets(workplace):
     as_source, as_label = _prepared([2, 1, 0], binarise=2)
     assert (sorted(as_source.labels), sorted(as_label.labels)) == ([0, 1, 2], [0, 0, 1])
+
+
+def test_clicks_that_are_counted_otherwise_are_other_data(workplace, monkeypatch):
+    """A way of counting from outside that was edited gave the labels of before."""
+    queries = make_queries(20, seed=1)
+    documents = np.array([f"d{k}".encode() for k in range(queries.n_documents)])
+    queries = replace(queries, documents=documents, ids=np.array([f"q{k}".encode() for k in range(20)]))
+    places = np.repeat(np.arange(20), np.diff(queries.offsets)).tolist()
+    shown = [f"s{k},q{place},d{k},1,{1 + k % 2}" for k, place in enumerate(places)]
+    (workplace / "log.csv").write_text("session,query,document,rank,click\n" + "\n".join(shown) + "\n")
+    name, found = keep_queries(queries), []
+    for order in (1, 2, 1):
+        monkeypatch.setitem(CLICKS, "own", pl.col("order") == order)
+        data = Data(files=["x"], clicks={"log": "log.csv", "clicks": "own"})
+        found.append(prepare.fn(name, data).data)
+    assert found[0] == found[2] != found[1]
