@@ -294,8 +294,16 @@ def any_ranker() -> Any:
 
 
 def read_ranker(written: Mapping[str, Any]) -> RankerSection:
-    """The section of a ranker's written parameters, with its kind."""
-    return SECTIONS[str(written["kind"])](**written)
+    """The section of a ranker's written parameters, with its kind.
+
+    Raises:
+        ValueError: for a kind that was registered from outside, elsewhere only.
+    """
+    if (kind := str(written["kind"])) not in SECTIONS:
+        raise ValueError(
+            f"the process that trains it knows no kind of ranker {kind!r}; the file that registers it is to be imported there too"
+        )
+    return SECTIONS[kind](**written)
 
 
 def read_conventions(written: Mapping[str, Any]) -> ltr.Conventions:

@@ -97,3 +97,9 @@ def test_several_measures_to_stop_by_and_features_that_may_meet():
     assert read_ranker(section.model_dump(mode="json")) == section
     with pytest.raises(ValueError, match="lower 'errors' is better, but this measure must be maximised"):
         SECTIONS["lambdamart"](kind="lambdamart", stop_on=["ndcg_10", "errors"])
+
+
+def test_a_kind_that_another_process_registered_is_told():
+    """A worker of ``--runner processes`` ended with ``KeyError: 'centroids'``."""
+    with pytest.raises(ValueError, match="the process that trains it knows no kind of ranker 'centroids'; the file that registers it"):
+        read_ranker({"kind": "centroids"})
