@@ -101,5 +101,7 @@ def test_several_measures_to_stop_by_and_features_that_may_meet():
 
 def test_a_kind_that_another_process_registered_is_told():
     """A worker of ``--runner processes`` ended with ``KeyError: 'centroids'``."""
-    with pytest.raises(ValueError, match="the process that trains it knows no kind of ranker 'centroids'; the file that registers it"):
+    with pytest.raises(
+        ValueError, match="the process that trains it knows no kind of ranker 'centroids'; the file that registers it"
+    ):
         read_ranker({"kind": "centroids"})
