@@ -109,7 +109,7 @@ def refit(given: argparse.Namespace) -> int:
 
         server = begin_own_server()
         import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
-        from tasks.config.reading import from_yaml, parse
+        from tasks.config.reading import from_stored, parse
         from tasks.tracking.runs import find_run
         from tasks.tracking.store import CHOSEN
 
@@ -118,7 +118,7 @@ def refit(given: argparse.Namespace) -> int:
         found = find_run(run_id)
     if found.noted(CHOSEN) is None:
         raise ValueError(f"{given.run}: not a finished run; refit needs one")
-    written = from_yaml(found.download("config.yaml").read_text(encoding="utf-8"), given.run)
+    written = from_stored(found.download("config.yaml").read_text(encoding="utf-8"), given.run)
     written.pop("champion", None)
     asked = {"rankers": [ranker] if ranker else [], "of": found.id} | ({"name": given.register} if given.register else {})
     return _start(given, parse(written | {"refit": asked}, given.run), server)

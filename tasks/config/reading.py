@@ -3,7 +3,7 @@
 import difflib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from itertools import islice
 from pathlib import Path
@@ -265,9 +265,25 @@ def from_yaml(text: str, where: str) -> Any:
     Raises:
         ConfigError: with the line, for what is not YAML, a key that stands twice, and aliases that unfold to more than `_LARGEST` values.
     """
+    return _loaded(YAML(typ="safe", pure=True).load, YAMLError, text, where)
+
+
+def from_stored(text: str, where: str) -> Any:
+    """The value that the ``config.yaml`` of a finished run holds, read by what wrote it: to YAML 1.1 ``0018`` is text, and runs of earlier versions
+    did not quote it.
+
+    Raises:
+        ConfigError: as `from_yaml`, but for a key that stands twice.
+    """
+    import yaml
+
+    return _loaded(yaml.safe_load, yaml.YAMLError, text, where)
+
+
+def _loaded(load: Callable[[str], Any], fault: type[Exception], text: str, where: str) -> Any:
     try:
-        value = YAML(typ="safe", pure=True).load(text)
-    except (YAMLError, ValueError) as error:
+        value = load(text)
+    except (fault, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         why = str(getattr(error, "problem", None) or error).splitlines()[0]
         raise ConfigError(f"{where}{f', line {mark.line + 1}' if mark else ''}: not YAML: {why}") from None

@@ -1,5 +1,6 @@
 """What came of a run, as the report, MLflow, the terminal and ``--json`` show it."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
@@ -25,6 +26,17 @@ from tasks.store.values import read_values
 
 SHOWN = 6
 """Rankers whose models are named in a line; ``--json`` has all."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes YAML 1.1 that says the same by 1.2, which configurations are read by: text that is a number to 1.2 alone, such as 0018 or 1e5, is quoted."""
+
+
+_Dumper.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?(?:0o[0-7_]+|(?:[0-9_]+\.?[0-9_]*|\.[0-9_]+)(?:[eE][-+]?[0-9]+)?)$"),
+    list("-+.0123456789"),
+)
 
 
 @dataclass(frozen=True)
@@ -163,8 +175,8 @@ class RunOutcome:
 
     @property
     def config_text(self) -> str:
-        """The configuration as resolved, in YAML."""
-        written: str = yaml.safe_dump((self.asked or self.config).resolved(), sort_keys=False)
+        """The configuration as resolved, in YAML, the same by 1.1 and 1.2."""
+        written: str = yaml.dump((self.asked or self.config).resolved(), Dumper=_Dumper, sort_keys=False)
         return written
 
     def as_json(self) -> Mapping[str, Any]:

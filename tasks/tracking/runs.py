@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import ltr
-from tasks.config.reading import from_yaml
+from tasks.config.reading import from_stored
 from tasks.records import DataError
 from tasks.store.cells import CellFolder
 from tasks.tracking.store import BELOW, CELL_KEY, CHOSEN, EXPERIMENT, PARENT, REFIT, RUN_KEY
@@ -58,7 +58,7 @@ def find_cell(reference: str) -> Tracked:
 def _learns_from_scores(run: Tracked, ranker: str) -> bool:
     """Whether a ranker learned from the scores of others, which all data do not have."""
     with suppress(ValueError):
-        written = from_yaml(run.download("config.yaml").read_text(encoding="utf-8"), run.id[:8])
+        written = from_stored(run.download("config.yaml").read_text(encoding="utf-8"), run.id[:8])
         return bool(written["rankers"][ranker].get("on")) if isinstance(written.get("rankers"), dict) else False
     return False
 
@@ -86,7 +86,7 @@ def bases_of(cell: Tracked, names: Sequence[str]) -> list[Tracked]:
     chosen = _noted(parent, CHOSEN) if parent else {}
     if parent is None or not set(names) <= set(chosen):
         return []
-    written = from_yaml(parent.download("config.yaml").read_text(encoding="utf-8"), parent.id[:8])
+    written = from_stored(parent.download("config.yaml").read_text(encoding="utf-8"), parent.id[:8])
     if list(names) != written["rankers"][cell.params["ranker"]].get("on", []):
         return []
     cells, fold = parent.children(), int(cell.params["fold"])

@@ -11,7 +11,7 @@ import yaml
 
 import ltr
 import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
-from tasks.config.reading import from_yaml, override_all, parse, parse_click_log, read, read_any
+from tasks.config.reading import from_stored, from_yaml, override_all, parse, parse_click_log, read, read_any
 from tasks.config.run_config import RunConfig, StudyConfig
 from tasks.records import ConfigError
 
@@ -375,6 +375,15 @@ def test_a_key_of_the_data_may_leave_out_its_section():
 
 def test_words_that_older_yaml_reads_as_yes_and_no_are_words():
     assert from_yaml("{on: [a, b], x: no, rate: 1e-3, t: true}", "c") == {"on": ["a", "b"], "x": "no", "rate": 0.001, "t": True}
+
+
+def test_what_a_run_of_an_earlier_version_keeps_is_read_as_it_was_written():
+    """It wrote 0018 without quotes, which is 18 to YAML 1.2."""
+    kept = {"zip": ["08540", "0018", "1e5", "y"], "rate": 1e-05}
+    text = yaml.safe_dump(kept)
+    assert from_stored(text, "c") == kept != from_yaml(text, "c")
+    with pytest.raises(ConfigError, match=r"^0123abcd, line 2: not YAML: "):
+        from_stored("a: [1,\n", "0123abcd")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tasks.config.reading import parse
+from tasks.config.reading import from_stored, from_yaml, parse
 from tasks.evidence.significance import Standings
 from tasks.records import Cell, CellResult, Fold, Trained
 from tasks.report.outcome import RunOutcome, objective_shapes
@@ -64,6 +64,19 @@ def test_the_configuration_is_read_back_as_it_was(outcome):
 
     again = parse(yaml.safe_load(outcome.config_text))
     assert (again.resolved(), again.digest) == (CONFIG.resolved(), CONFIG.digest)
+
+
+def test_text_that_looks_like_a_number_is_read_back_as_text_by_both_versions_of_yaml(outcome):
+    """0018 and 1e5 are text to YAML 1.1 and numbers to 1.2, which configurations are read by; y and 1e-3 differ as well."""
+    import yaml
+
+    names = ["08540", "0018", "018.5", "1e5", "+1.5e3", ".5e3", "0o17", "-_", "y", "no", "1_000", "12:30", "a.com", "01234"]
+    data = {"files": "x", "categorical": ["zip"], "categories": {"zip": names}}
+    rankers = {"1e5": {"kind": "lambdamart", "learning_rate": 1e-05, "n_trees": 10}}
+    config = parse({"data": data, "rankers": rankers})
+    text = replace(outcome, config=config).config_text
+    for read in (yaml.safe_load, lambda text: from_yaml(text, "x"), lambda text: from_stored(text, "x")):
+        assert parse(read(text)).resolved() == config.resolved()
 
 
 def test_objectives_have_weights_where_one_is_scheduled():
