@@ -1,13 +1,15 @@
 """New rankers against a log: joined by query and document, estimated, refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
 
-from ltr.clicks.off_policy import Rules
+from ltr.clicks.off_policy import Estimate, Rules
 from tasks.config.click_labels import ClickLog
 from tasks.data.log_pages import log_pages
-from tasks.data.new_rankers import _models, expect, read_scores, to_go_by
+from tasks.data.new_rankers import _models, at_odds, expect, read_scores, to_go_by
 from tasks.records import DataError
 from tests.click_logs import shuffled_pages, three_a_page, users, worth
 from tests.tasks.data.test_click_models import written
@@ -37,7 +39,8 @@ def test_rankers_are_worth_what_their_users_give_them(read):
     best, worst = (one.estimates for one in found)
     assert all(a.low > b.high for a, b in zip(best, worst, strict=True))
     assert best[0].gain > 0 > worst[0].gain
-    assert "item-position and position-based can be relied on" in advice
+    assert "item-position can be relied on, and position-based if a rank scales the clicks of every document alike" in advice
+    assert not any(one.notes for one in found)
 
 
 def test_every_estimator_has_its_models(read):
@@ -57,11 +60,46 @@ def test_a_model_by_positions_that_is_as_good_as_the_best_is_enough():
     """With another seed it would have won, and the opposite been said."""
     assert to_go_by("ubm", ["dcm", "pbm"]) == (
         "ubm predicts clicks best here, and pbm does not differ significantly from it: the results above a result are not shown to matter, so item-position "
-        "and position-based can be relied on, and cascade and doubly-robust hold either way"
+        "can be relied on, and position-based if a rank scales the clicks of every document alike, which trust in the first ranks does not; cascade and "
+        "doubly-robust hold either way"
     )
     assert to_go_by("pbm", ["ubm", "dctr", "dcm"]) == to_go_by("ubm", ["pbm"]).replace("ubm", "pbm", 1).replace(
         "and pbm does", "and ubm and dcm do"
     )
+
+
+def test_estimates_that_contradict_each_other_are_told(tmp_path):
+    """Users who trust the first rank click there on what does not attract them: pbm predicts their clicks best, and position-based is wrong."""
+    clicked, rng = USERS.simulate(PAGES, 1), np.random.default_rng(2)
+    trusting = clicked.clicked(clicked.click | ((PAGES.rank == 1) & (rng.random(len(PAGES.rank)) < 0.5)))
+    read = log_pages(ClickLog(log=written(tmp_path / "log.parquet", trusting)))
+    (found,), advice = expect(read, {"worst": scored(-USERS.attraction)}, Rules(top=2), ("item-position", "position-based"))
+    rank = np.argsort(np.argsort(USERS.attraction.reshape(5, 4), axis=1), axis=1).ravel() + 1
+    first = USERS.attraction[rank == 1][PAGES.query[PAGES.pair[::2]]].mean()
+    truth = worth(USERS, rank, PAGES.query, 2) + 0.5 * (1 - first)
+    item, positional = found.estimates
+    assert item.low < truth < item.high
+    assert abs(positional.value - truth) > 3 * positional.error
+    assert "so item-position can be relied on, and position-based if a rank scales the clicks" in advice
+    assert found.notes[0].startswith(f"worst: position-based is {positional.value - item.value:+.4f} ±")
+    assert found.notes[0].endswith("clicks are not those of the position-based model here, so rely on item-position")
+
+
+def test_what_chance_or_the_log_may_explain_is_no_contradiction():
+    def one(name, value, error, supported=1.0, clipped=0.0):
+        return Estimate(name, value, error, 0.0, 1.0, 0.0, 0.1, 99.0, supported, clipped, (), value, value)
+
+    item, positional = one("item-position", 1.0, 0.05), one("position-based", 1.13, 0.03)
+    assert at_odds("a", [item, positional])[0].startswith(
+        "a: position-based is +0.1300 ±0.0400 from item-position, which assumes less"
+    )
+    assert at_odds("a", [item, replace(positional, value=0.87)])
+    assert not at_odds("a", [item, replace(positional, value=1.11)])
+    assert not at_odds("a", [item])
+    assert not at_odds("a", [item, replace(positional, error=0.05)])
+    assert not at_odds("a", [replace(item, supported=0.98), positional])
+    assert not at_odds("a", [item, replace(positional, clipped=0.01)])
+    assert not at_odds("a", [item, replace(positional, value=1.1, error=0.0499)])  # ±0.0354, not ±0.003
 
 
 def test_documents_that_the_log_has_not_shown_have_no_support(read):
