@@ -68,7 +68,7 @@ def offpolicy(given: argparse.Namespace) -> int:
         found, advice = expect(read, scores, rules, given.estimator or ESTIMATORS, given.seed)
     show_expected(found, rules.level, [advice, *read.notes], words_of(given))
     if given.json:
-        print_json({"advice": advice, "rankers": [asdict(one) for one in found]})
+        print_json({"advice": advice, "notes": read.notes, "rankers": [asdict(one) for one in found]})
     return 0 if any(one.estimates for one in found) else 1
 
 

@@ -96,6 +96,11 @@ def test_new_rankers_are_estimated_from_a_log(workplace, capsys):
     assert [one["estimator"] for one in best["estimates"]] == ["item-position", "position-based", "cascade", "doubly-robust"]
     assert best["estimates"][0]["low"] > worst["estimates"][0]["high"]
     assert "clicks per page" in told.err
+    assert json.loads(told.out)["notes"] == []
+    log = pl.read_parquet("log.parquet")
+    pl.concat((log, log.head(1).with_columns(document=None))).write_parquet("more.parquet")
+    assert main(["offpolicy", "more.parquet", "best.csv", "--top", "2", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["notes"] == ["1 result without query or document left out"]
     pl.DataFrame({"query": pages.query, "document": np.arange(12) + 100, "score": model.attraction}).write_csv("fresh.csv")
     assert main(["offpolicy", "log.parquet", "fresh.csv", "--estimator", "cascade"]) == 1
     assert "fresh: cascade: only 0.0%" in capsys.readouterr().out
