@@ -35,6 +35,8 @@ STEEPNESS = 3.0
 _ROUNDING = 1e-12
 _SMOOTH = 50
 """Sessions that are ties, of which power is no saw any more: how many are decided differs by more than a tooth."""
+_MOST = 10**10
+"""Sessions that are planned: with more, the search takes minutes, and beyond 2⁵³ numbers are no longer exact."""
 
 
 @dataclass(frozen=True)
@@ -322,8 +324,10 @@ def sessions_needed(preference: float, ties: float = 0.5, power: float = 0.8, le
         rankers: with more than two, every two of them are compared and the level is Bonferroni's.
 
     Raises:
-        ValueError: for numbers out of range.
+        ValueError: for numbers out of range, and for a preference that takes more than `_MOST` sessions.
     """
+    from scipy.stats import norm
+
     for name, value in (("ties", ties), ("power", power), ("level", level)):
         if not 0 <= value < 1 or (name != "ties" and value == 0):
             raise ValueError(f"{name}: {value}; must be between 0 and 1")
@@ -335,6 +339,9 @@ def sessions_needed(preference: float, ties: float = 0.5, power: float = 0.8, le
     if rankers < 2:
         raise ValueError(f"rankers: {rankers}; must be two or more")
     tail = (1 - level) / (rankers * (rankers - 1))
+    about = max(float(norm.isf(tail) + norm.ppf(power)), 0.0) ** 2 * (1 - ties) / preference / preference
+    if about > _MOST:
+        raise ValueError(f"preference: {preference}; seeing it takes about {about:.2g} sessions, and at most {_MOST:,} are planned")
     few, many = 0, 16
     while _power(many, preference, ties, tail) < power:
         few, many = many, 2 * many

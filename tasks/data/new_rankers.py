@@ -68,6 +68,8 @@ def read_scores(path: Path) -> pl.DataFrame:
         table = table.select("query", "document", "score").with_row_index("row", offset=1)
         table = table.with_columns(pl.col("score").fill_nan(None)) if table["score"].dtype.is_float() else table
         table = table.filter(pl.col("score").is_not_null())
+        if not table.height:
+            raise DataError(f"{path}: no row has a score")
         ids = [id_texts(path, table[name]) for name in ("query", "document")]
         for own in ids:
             if own.null_count():

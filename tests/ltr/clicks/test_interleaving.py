@@ -210,6 +210,11 @@ def test_what_plans_grow_with():
         ({"preference": 0.1, "power": 1.0}, "power: 1.0"),
         ({"preference": 0.1, "ties": -0.1}, "ties: -0.1"),
         ({"preference": 0.1, "rankers": 1}, "rankers: 1"),
+        (
+            {"preference": 1e-9},
+            r"preference: 1e-09; seeing it takes about 3.9e\+18 sessions, and at most 10,000,000,000 are planned",
+        ),
+        ({"preference": 1e-200, "ties": 0.0}, "takes about inf sessions"),
     ],
 )
 def test_plans_out_of_range(wrong, said):

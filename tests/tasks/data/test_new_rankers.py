@@ -139,6 +139,7 @@ def test_scores_from_files(tmp_path):
         ("query,document\nq,d\n", "no column 'score'; there are: query, document"),
         ("query,document,score\nq,d,1\nq,e,high\n", "row 2: score 'high': the score must be a finite number"),
         ("query,document,score\nq,c,\nq,d,nan\n", "row 2: score 'nan': the score must be a finite number"),
+        ("query,document,score\nq,c,\nq,d,\n", "b.csv: no row has a score"),
         ("query,document,score\nq,d,1\nQ,d,2\n", "query 'q' has document 'd' twice"),
         ("query,document,score\nq,d,1\nQ,d,2\n", "twice: 'Q' and 'q' are one query to a log"),
         ("query,document,score\nQ,d,1\nQ,d,2\n", "query 'Q' has document 'd' twice$"),
