@@ -62,10 +62,11 @@ def analyse(log: ClickLog, team: str, method: str, level: float) -> Duels:
     """
     notes: list[str] = []
     lists, results = _results(log, team, method)
-    results = plausible(results, notes).sort("page", "rank", "document")
+    results = _one_a_place(plausible(results, notes), lists.places, notes).sort("page", "rank", "document")
     n_pages = results["page"].n_unique()
     if n_pages < 2:
-        raise DataError(f"{log.log}: {number_of(n_pages, 'page')} to compare rankers on; two or more are needed")
+        left = "".join(f"; {note}" for note in notes)
+        raise DataError(f"{log.log}: {number_of(n_pages, 'page')} to compare rankers on; two or more are needed{left}")
     rankers = lists.rankers or sorted(results["team"].drop_nulls().unique())
     if len(rankers) < 2:
         raise DataError(f"{log.log}: column {team!r} names {number_of(len(rankers), 'ranker')}; two or more are needed")
@@ -166,6 +167,19 @@ def _results(log: ClickLog, team: str, method: str) -> tuple[_Lists, pl.DataFram
         pl.col("clicked", "rank", "rows", "team"),
         *(pl.col(f"list:{name}").alias(name) for name in (*lists.places, *lists.lengths)),
     )
+
+
+def _one_a_place(results: pl.DataFrame, places: list[str], notes: list[str]) -> pl.DataFrame:
+    """Without pages on which a ranker has several documents at one rank, as no list has; how many is added to the notes."""
+    twice = [pl.col(name).is_not_null() & pl.struct("page", name).is_duplicated() for name in places]
+    if not twice or not len(wrong := results.filter(pl.any_horizontal(twice))["page"].unique()):
+        return results
+    n_pages = results["page"].n_unique()
+    notes.append(
+        f"{number_of(len(wrong), 'page')} of {n_pages:,} on which a ranker has several documents at one rank of its list left out: "
+        f"check {', '.join(places)}, and that clicks.interaction tells the pages of a session apart"
+    )
+    return results.filter(~pl.col("page").is_in(wrong.to_list()))
 
 
 def _sessions(results: pl.DataFrame, lists: _Lists, rankers: list[str]) -> Sessions:

@@ -113,6 +113,23 @@ def test_ranks_with_gaps_are_read_as_numbers_with_decimals_are(of):
 
 
 @pytest.mark.parametrize("method", ["balanced", "probabilistic"])
+def test_pages_on_which_a_ranker_has_two_documents_at_one_rank_are_left_out_and_counted(of, method):
+    """Such a column, of ones for example, made one ranker win; documents that a list does not have share no rank."""
+    rows = [*ROWS, ("s4", "b", 1, 1, "new", 1, 1), ("s4", "a", 2, 0, "old", 1, 2)]
+    found = of(frame(rows), method)
+    assert found.duels == of(frame(), method).duels
+    assert found.notes[0] == (
+        "1 page of 4 on which a ranker has several documents at one rank of its list left out: check rank_old, rank_new, and that "
+        "clicks.interaction tells the pages of a session apart"
+    )
+    nowhere = [("s4", "b", 1, 1, "new", None, 1), ("s4", "a", 2, 0, "old", None, 2)]
+    assert of(frame([*ROWS, *nowhere]), method).pages == 4
+    with pytest.raises(DataError, match="0 pages to compare rankers on; two or more are needed; 3 pages of 3 on which a ranker"):
+        of(frame().with_columns(rank_old=pl.lit(1)), method)
+    assert of(frame(rows)).pages == 4
+
+
+@pytest.mark.parametrize("method", ["balanced", "probabilistic"])
 def test_the_rank_on_the_page_is_no_rankers_whatever_its_column_is_named(of, method):
     assert of(frame().rename({"rank": "rank_shown"}), method, rank="rank_shown") == of(frame(), method)
     assert of(frame().rename({"click": "rank_of_click"}), method, click="rank_of_click") == of(frame(), method)
@@ -170,7 +187,7 @@ def test_of_several_rankers_those_that_differ_after_holms_correction_are_told_ap
             "team-draft",
             "1 page to compare rankers on; two or more are needed",
         ),
-        (lambda t: t.with_columns(rank_other=pl.lit(1)), "balanced", "balanced: 3 rankings; two are needed"),
+        (lambda t: t.with_columns(rank_other="rank_old"), "balanced", "balanced: 3 rankings; two are needed"),
     ],
 )
 def test_what_cannot_be_compared(of, change, method, said):
