@@ -217,7 +217,9 @@ def sums_of(measure: str, conventions: Conventions) -> tuple[Callable[[Floats], 
         DataError: for a measure that is none.
     """
     name, _, cutoff = measure.lower().replace("_", "@").partition("@")
-    if name == "dcg" and (not cutoff or (cutoff.isdigit() and 0 < int(cutoff) < 1_000_000)):
+    if name == "dcg":
+        if cutoff and not (cutoff.isdecimal() and 0 < int(cutoff) < 1_000_000):
+            raise DataError(f"measure {measure!r}: the cutoff of dcg must be a whole number from 1 to 999999, such as dcg@10")
         depth = int(cutoff or 1_000_000)
         return lambda labels: graded(labels, conventions), lambda ranks: _at(log_discount, ranks, depth, conventions)
     read = Measure.of(measure)

@@ -72,6 +72,9 @@ def test_the_command(folder, capsys):
     assert [row["run"] for row in json.loads(said.out)] == ["good", "worse", "worse"]
     assert main([*asked, "--measure", "ndcg@10"]) == 1
     assert "measure 'ndcg@10': p@k and dcg@k are sums over documents" in capsys.readouterr().err
+    for wrong in ("dcg@0", "dcg@x", "dcg@²", "dcg@1000000"):
+        assert main([*asked, "--measure", wrong]) == 1
+        assert f"measure '{wrong}': the cutoff of dcg must be a whole number from 1 to 999999" in capsys.readouterr().err
 
 
 def test_pairs_that_the_machine_did_not_judge_are_refused(folder):
