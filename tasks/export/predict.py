@@ -95,7 +95,11 @@ def predict(
             scores.write_parquet(partial)
         else:
             scores.write_csv(partial, separator="\t" if output.suffix == ".tsv" else ",")
-    notes = (told_unknown(path, name, count, scores.height, example) for name, (count, example) in unknown.items())
+    notes = [told_unknown(path, name, count, scores.height, example) for name, (count, example) in unknown.items()]
+    if is_table(found) and "query" not in scores.columns:
+        notes.append(
+            f"{path}: no column {data.query!r}, so that scores are written without a query; --set query=NAME names another"
+        )
     return Predicted(scores.height, tuple(notes))
 
 

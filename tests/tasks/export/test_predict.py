@@ -280,7 +280,9 @@ def test_a_block_without_ids_and_a_mark_of_byte_order(workplace, fitted, monkeyp
 def test_a_table_without_ids_has_scores_alone(workplace, fitted):
     model, queries = fitted
     frame_of(queries).drop("query", "document").write_csv("a.csv")
-    assert predict(model, workplace / "a.csv", workplace / "s.csv", Data(files=["a"])).rows == queries.n_documents
+    done = predict(model, Path("a.csv"), workplace / "s.csv", Data(files=["a"]))
+    said = "a.csv: no column 'query', so that scores are written without a query; --set query=NAME names another"
+    assert (done.rows, done.notes) == (queries.n_documents, (said,))
     scores = pl.read_csv("s.csv")
     assert scores.columns == ["score"]
     assert np.array_equal(scores["score"].to_numpy(), model.predict(queries.features))
