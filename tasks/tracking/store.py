@@ -18,6 +18,7 @@ import mlflow
 from mlflow.environment_variables import MLFLOW_ALLOW_FILE_STORE
 from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
+from mlflow.utils.uri import get_uri_scheme
 from requests import RequestException
 from sqlalchemy import NullPool, create_engine
 from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError
@@ -164,7 +165,7 @@ def _require_database() -> None:
         TrackingError: for an address that is none, of a database whose driver is not there, or of a folder, which MLflow opens no more.
     """
     address = tracking_uri()
-    if (address.startswith("file:") or ":" not in address) and not MLFLOW_ALLOW_FILE_STORE.get():
+    if _is_folder(address) and not MLFLOW_ALLOW_FILE_STORE.get():
         raise TrackingError(
             f"MLFLOW_TRACKING_URI={address}: MLflow keeps runs in databases, no longer in folders: name one (sqlite:///FILE), or a server; "
             "MLFLOW_ALLOW_FILE_STORE=true opens a folder of before"
@@ -176,6 +177,11 @@ def _require_database() -> None:
         create_engine(address, poolclass=NullPool, connect_args=waits).connect().close()
     except (ArgumentError, ImportError, ValueError) as error:
         raise TrackingError(masked(f"MLFLOW_TRACKING_URI {address}: {error}")) from None
+
+
+def _is_folder(address: str) -> bool:
+    """Whether MLflow takes an address for a folder: a path, whatever colons are in it, but not one of the names without a colon that are stores."""
+    return address not in ("databricks", "databricks-uc", "uc") and get_uri_scheme(address) in ("", "file")
 
 
 def _opened(artifacts: str | None) -> tuple[MlflowClient, str]:

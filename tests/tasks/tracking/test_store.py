@@ -50,7 +50,7 @@ def test_the_environment_chooses_the_server(workplace, monkeypatch):
     assert tracking_uri() == "http://127.0.0.1:1"
 
 
-@pytest.mark.parametrize("address", ["file:runs", "runs"])
+@pytest.mark.parametrize("address", ["file:runs", "runs", "./a:b/runs"])
 def test_a_store_of_folders_is_told_with_the_ways_out(workplace, monkeypatch, address):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
     with pytest.raises(TrackingError, match=rf"^MLFLOW_TRACKING_URI={address}: MLflow keeps runs in databases, .*sqlite:///FILE"):
@@ -58,6 +58,12 @@ def test_a_store_of_folders_is_told_with_the_ways_out(workplace, monkeypatch, ad
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     client, number = opened()
     assert client.get_experiment(number).name == EXPERIMENT
+
+
+@pytest.mark.parametrize("address", ["databricks", "databricks-uc", "uc"])
+def test_stores_that_mlflow_knows_by_a_name_are_no_folders(workplace, monkeypatch, address):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
+    store._require_database()
 
 
 def test_a_store_that_another_writer_has_locked_is_waited_for(workplace):
