@@ -11,8 +11,8 @@ source where that cannot be written to; those of sources that nobody has importe
 Processes may fill a cache at the same time. numba numbers the files of a function by its index (one for each signature and, of a
 closure, for each set of its values), so that two processes which start from the same index give one number to two kernels, and the
 index of the later names the kernel of the other: a histogram of wide columns was then built by the kernel for narrow ones. Here every
-file that is saved has a name of its own, and an index is read and written again by one process at a time: otherwise the later would drop
-what the earlier had entered.
+file that is saved is named after its bytes, and an index is read and written again by one process at a time: otherwise the later would drop
+what the earlier had entered. What was damaged since is compiled again; by itself numba goes on with whatever its reading comes to.
 """
 
 import os
@@ -26,7 +26,6 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Self
-from uuid import uuid4
 
 import numba
 from numba.core import caching
@@ -171,19 +170,42 @@ if numba.config.CACHE_LOCATOR_CLASSES:
 
 
 class FileOfItsOwn(IndexDataCacheFile):
-    """numba's index and files of one function, safe where processes save at the same time: the worst is a kernel compiled twice."""
-
-    def _data_name(self, number: int) -> str:
-        return f"{self._index_name.removesuffix('.nbi')}.{uuid4().hex[:16]}.nbc"
+    """numba's index and files of one function, safe where processes save at the same time: the worst is a kernel compiled twice. So it is where a
+    file was damaged since, by a power loss or a disk: a file of data is named after its bytes."""
 
     def save(self, key: object, data: object) -> None:
         """The data, and then their name in the index."""
-        name = self._data_name(0)
-        self._save_data(name, data)
+        written = self._dump(data)
+        name = f"{self._index_name.removesuffix('.nbi')}.{_digest(written)}.nbc"
+        self._save_data(name, written)
         with ExitStack() as held:
             with suppress(OSError):  # a folder that cannot be written to
                 held.enter_context(locked(Path(self._index_path).with_suffix(".lock")))
             self._save_index({**self._load_index(), key: name})
+
+    def _save_data(self, name: str, data: bytes) -> None:
+        with self._open_for_write(self._data_path(name)) as file:
+            file.write(data)
+
+    def _load_data(self, name: str) -> Any:
+        """Raises OSError, as for a file that is gone, where its bytes are others than it is named after; names that numba gave say nothing."""
+        named = re.search(r"\.([0-9a-f]{32})\.nbc$", name)
+        if named and named[1] != _digest(Path(self._data_path(name)).read_bytes()):
+            raise OSError(f"{name} has other bytes than were written")
+        return super()._load_data(name)
+
+    def _load_index(self) -> dict[object, str]:
+        try:
+            found: dict[object, str] = super()._load_index()
+        except OSError:
+            raise
+        except Exception:  # whatever reading other bytes than were written comes to
+            return {}
+        return found
+
+
+def _digest(data: bytes) -> str:
+    return sha256(data).hexdigest()[:32]
 
 
 caching.IndexDataCacheFile = FileOfItsOwn

@@ -234,6 +234,23 @@ for k in range(20):
     assert [whole.load(f"{name} {k}") for name in "ab" for k in range(20)] == 2 * list(range(20))
 
 
+@compiled_only
+@pytest.mark.parametrize(
+    "harm", [lambda data: b"", lambda data: data[: len(data) // 2], lambda data: data[:-40] + b"?" + data[-39:]]
+)
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+def test_what_was_damaged_since_is_compiled_again(tmp_path, ending, harm):
+    def opened():
+        return FileOfItsOwn(str(tmp_path), "kernel", "stamp")
+
+    opened().save("a", "a kernel of some length" * 9)
+    (file,) = tmp_path.glob(f"*.{ending}")
+    file.write_bytes(harm(file.read_bytes()))
+    assert opened().load("a") is None
+    opened().save("a", "a kernel of some length" * 9)
+    assert opened().load("a") == "a kernel of some length" * 9
+
+
 FILES = sorted(CORE.glob("**/*.py"))
 
 
