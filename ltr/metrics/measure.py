@@ -13,6 +13,7 @@ import difflib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from inspect import currentframe
 
 import numpy as np
 from numba import types
@@ -78,6 +79,8 @@ LARGEST_CUTOFF = 1_000_000_000
 """No query is longer."""
 MEASURES: dict[str, Definition] = {}
 """Every measure by its name, to which a cutoff is added: ``ndcg_10`` or ``ndcg@10``."""
+REGISTERED_BY: dict[str, str] = {}
+"""Of every measure the name of the module that registered it."""
 
 
 def register(definition: Definition) -> Definition:
@@ -91,6 +94,9 @@ def register(definition: Definition) -> Definition:
     if not re.fullmatch(r"[a-z]+(_[a-z]+)*", definition.name):
         raise ValueError(f"measure {definition.name!r}: a name is lower-case letters and underscores; a cutoff is added behind it")
     MEASURES[definition.name] = definition
+    here = currentframe()
+    caller = here.f_back if here else None
+    REGISTERED_BY[definition.name] = caller.f_globals["__name__"] if caller else ""
     return definition
 
 

@@ -4,6 +4,7 @@ What counts is an expression over the results of a log, one row a result that a 
 of `register_clicks` from outside.
 """
 
+import sys
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -18,6 +19,8 @@ from tasks.config.section import Strict
 CLICKS: dict[str, pl.Expr] = {}
 """What counts as a click, by name: an expression that is true where it does, over ``order`` (of the last click on the result within its
 page, 0 for none) and ``last_of_page`` (the largest order of the page)."""
+_FILES: dict[str, str] = {}
+"""sha256 of the file that registered each of them, empty for a notebook's."""
 
 
 def register_clicks(name: str, counts: pl.Expr) -> None:
@@ -29,6 +32,8 @@ def register_clicks(name: str, counts: pl.Expr) -> None:
     if name in CLICKS or name in ("query", "document", "rank", "impressions", "looks"):
         raise ValueError(f"a way of counting clicks, or a column, is named {name!r} already")
     CLICKS[name] = counts
+    file = Path(sys._getframe(1).f_globals.get("__file__", ""))
+    _FILES[name] = sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
 
 
 register_clicks("last", (pl.col("order") > 0) & (pl.col("order") == pl.col("last_of_page")))
@@ -140,7 +145,10 @@ class ClickLog(ClickLabel):
         return {"click": self, **self.more}
 
     def decides(self, digest: str) -> dict[str, Any]:
-        """What its labels depend on, of a file with this digest, as plain values: of a way of counting from outside not only the name."""
+        """What its labels depend on, of a file with this digest, as plain values: of a way of counting from outside not only the name, but its
+        expression, and the file that registers it, as an expression has of a Python function of that file no more than the name."""
         ways = {label.clicks for label in self.labels.values()} - _BUILT_IN
-        outside = {"counts": {way: sha256(CLICKS[way].meta.serialize()).hexdigest() for way in sorted(ways)}} if ways else {}
+        counts = {way: sha256(CLICKS[way].meta.serialize()).hexdigest() for way in sorted(ways)}
+        files = sorted({_FILES[way] for way in ways if way in _FILES})
+        outside = {"counts": counts, "files": files} if ways else {}
         return {**self.model_dump(mode="json"), "log": digest, **outside}

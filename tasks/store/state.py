@@ -14,7 +14,7 @@ import re
 import shutil
 import sys
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -46,19 +46,29 @@ def core_digest() -> str:
     made by other mathematics is another result."""
     import ltr
 
-    core, own = _sources_digest(Path(ltr.__file__).parent), {_sources_digest(path) for path in _outside()}
-    return digest_of([core, *sorted(own)]) if own else core
+    core, own = _sources_digest(Path(ltr.__file__).parent), _digests_outside(_outside())
+    return digest_of([core, *own]) if own else core
 
 
-def _outside() -> set[Path]:
-    """Files of the rankers and measures that were registered from outside ``ltr/``; what was typed into a notebook has none."""
+def _outside() -> set[str]:
+    """Modules that define or register rankers and measures."""
     import ltr
-    from ltr.metrics.measure import MEASURES
+    from ltr.metrics.measure import MEASURES, REGISTERED_BY
 
-    kernels = [getattr(one, "py_func", one) for made in MEASURES.values() for one in vars(made).values() if callable(one)]
-    modules = {one.__module__ for one in (*ltr.KINDS.values(), *kernels) if not one.__module__.startswith("ltr.")}
-    files = {getattr(sys.modules.get(module), "__file__", None) for module in modules}
-    return {Path(file) for file in files if file}
+    functions = [_function_of(one) for made in MEASURES.values() for one in vars(made).values() if callable(one)]
+    return {*(one.__module__ for one in (*ltr.KINDS.values(), *functions)), *REGISTERED_BY.values()}
+
+
+def _function_of(called: Any) -> Any:
+    """What a kernel was compiled from, and of a `functools.partial` its function."""
+    inner = getattr(called, "py_func", getattr(called, "func", None))
+    return called if inner is None else _function_of(inner)
+
+
+def _digests_outside(modules: Iterable[str]) -> list[str]:
+    """sha256 of the files of those modules that are outside ``ltr/``, sorted; what was typed into a notebook has none."""
+    files = {getattr(sys.modules.get(module), "__file__", None) for module in modules if not module.startswith("ltr.")}
+    return sorted({_sources_digest(Path(file)) for file in files if file})
 
 
 @cache

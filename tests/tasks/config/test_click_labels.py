@@ -1,5 +1,9 @@
 """Ways of counting clicks: the known ones are listed, and another is one call."""
 
+import os
+import subprocess
+import sys
+
 import polars as pl
 import pytest
 from pydantic import ValidationError
@@ -48,3 +52,28 @@ def test_labels_depend_on_how_a_way_from_outside_counts_and_not_on_its_name_only
         monkeypatch.setitem(CLICKS, "first", pl.col("order") == order)
         found.append(ClickLog(log="log.csv", more={"own": ClickLabel(clicks="first")}).decides("d"))
     assert found[0] == found[2] != found[1]
+
+
+OWN = """
+import polars as pl
+from tasks.config.click_labels import ClickLog, register_clicks
+
+def counts(order):
+    return order == 1
+
+register_clicks("own", pl.col("order").map_batches(counts, return_dtype=pl.Boolean))
+"""
+
+
+def test_labels_depend_on_the_function_that_counts_and_not_on_its_name_only(tmp_path):
+    """An expression has the name of a module's function, and not what is in it."""
+
+    def decided(order):
+        (tmp_path / "own.py").write_text(OWN.replace("== 1", f"== {order}"))
+        code = "import sys; sys.path.insert(0, '.'); import own; print(own.ClickLog(log='log.csv', clicks='own').decides('d'))"
+        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+        return subprocess.run(
+            [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+        ).stdout
+
+    assert decided(1) == decided(1) != decided(2)

@@ -413,8 +413,9 @@ class Own(LeastSquares):
     [
         ("register_ranker(Own)", ""),
         ("", 'register(replace(MEASURES["ndcg"], name="own", gain=lambda labels, rules: SHARE * labels))'),
+        ("", 'register(replace(MEASURES["ndcg"], name="own", lowest=SHARE))'),
     ],
-    ids=["ranker", "measure"],
+    ids=["ranker", "measure", "measure of the core's functions"],
 )
 def test_a_file_of_ones_own_is_a_source_of_results_once_it_registers_something(tmp_path, registers):
     """A ranker that was edited was found as it had been trained before."""
