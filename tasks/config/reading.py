@@ -241,16 +241,23 @@ def _section_at(written: dict[str, Any], key: str) -> dict[str, Any] | None:
 
 
 _HINT = "; a configuration is YAML, and data are named in it (data.files)"
+_MOST_BYTES = 4_000_000
+"""Of a configuration; to read so much YAML takes some seconds."""
 
 
 def _written(path: str | Path) -> dict[str, Any]:
     try:
+        if (size := Path(path).stat().st_size) > _MOST_BYTES:
+            raise ConfigError(f"{path}: {size:,} bytes, and a configuration has {_MOST_BYTES:,} at most{_HINT}")
         text = Path(path).read_text(encoding="utf-8")
-        written = from_yaml(text, str(path)) or {}
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror.lower() if error.strerror else error}") from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}, byte {error.start + 1}: not UTF-8{_HINT}") from None
+    try:
+        written = from_yaml(text, str(path)) or {}
+    except ConfigError as error:
+        raise ConfigError(f"{error}{'' if Path(path).suffix in ('.yaml', '.yml') else _HINT}") from None
     if not isinstance(written, dict):
         raise ConfigError(f"{path}: a configuration is a mapping of keys, not {type(written).__name__}{_HINT}")
     for key in EVIDENCE:

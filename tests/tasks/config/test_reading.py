@@ -413,7 +413,15 @@ def test_a_file_of_another_encoding_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [(b"PAR1\x15\x04\x15\xff", "byte 8: not UTF-8"), (b"query,label,f\n1,0,2\n", "mapping of keys, not str")]
+    ("content", "said"),
+    [
+        (b"PAR1\x15\x04\x15\xff", "byte 8: not UTF-8"),
+        (b"query,label,f\n1,0,2\n", "mapping of keys, not str"),
+        (b"1 qid:1 1:0.5 #docid = 7\n0 qid:1 1:0.2 #docid = 8\n", "line 2: not YAML: .*"),
+        (b"query\tlabel\n", "line 1: not YAML: .*"),
+        (b"1,2,3\n" * 700_000, "4,200,000 bytes, and a configuration has 4,000,000 at most"),
+    ],
+    ids=["parquet", "csv", "letor", "tsv", "large"],
 )
 def test_data_in_place_of_a_configuration_are_told_where_they_are_named(tmp_path, content, said):
     (tmp_path / "d").write_bytes(content)
