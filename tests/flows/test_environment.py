@@ -1,5 +1,6 @@
 """What importing `flows` finds out about where it runs."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -121,8 +122,14 @@ def test_a_folder_that_cannot_be_written_to_is_told_as_such(tmp_path, monkeypatc
 
 
 def test_a_home_of_prefect_that_cannot_be_made_is_named(monkeypatch):
-    monkeypatch.setenv("PREFECT_HOME", "/proc/lambdaflow")
-    with pytest.raises(OSError, match=r"^PREFECT_HOME=/proc/lambdaflow: this folder cannot be made: no such file or directory$"):
+    """As below ``/proc``, or on a network drive that is gone."""
+
+    def lost(path, *_, **__):
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory", str(path))
+
+    monkeypatch.setenv("PREFECT_HOME", "/gone/home")
+    monkeypatch.setattr(Path, "mkdir", lost)
+    with pytest.raises(OSError, match=r"^PREFECT_HOME=/gone/home: this folder cannot be made: no such file or directory$"):
         make_state_folder()
 
 
