@@ -67,19 +67,21 @@ import ltr
 queries = ltr.Queries(np.linspace(0, 1, 200, dtype=np.float32).reshape(100, 2), np.arange(100.0) % 3, np.arange(0, 101, 10))
 model = ltr.LambdaMART(n_trees=3).fit(queries)
 print(any(name in sys.modules for name in ("numba.np.npyimpl", "numba.np.arraymath", "numba.cpython.cmathimpl", "numba.cpython.hashing")))
+if sys.argv[1:]:
+    sys.exit()
 
 @numba.njit
 def counted(words, values):
     seen = {"": 0}
     for word in words:
         seen[word] = seen.get(word, 0) + 1
-    return seen["a"], np.median(values), np.sum(values), complex(values[0], 1.0) ** 2
+    return seen["a"], np.sum(values), complex(values[0], 1.0) ** 2
 
 @numba.njit
 def ranked(values):
     return np.argsort(values, kind="mergesort")
 
-print(counted(("a", "b", "a"), np.array([3.0, 1.0, 2.0])) == (2, 2.0, 6.0, 8 + 6j), ranked(np.array([3.0, 1.0, 2.0])).tolist() == [1, 2, 0])
+print(counted(("a", "b", "a"), np.array([3.0, 1.0, 2.0])) == (2, 6.0, 8 + 6j), ranked(np.array([3.0, 1.0, 2.0])).tolist() == [1, 2, 0])
 print((ltr.LambdaMART(n_trees=3).fit(queries).predict(queries.features) == model.predict(queries.features)).all())
 """
 
@@ -97,7 +99,7 @@ def test_scipys_linear_algebra_is_imported_for_kernels_that_call_it():
 
 @pytest.mark.skipif(not JIT, reason="nothing is compiled")
 def test_what_numba_can_compile_is_learned_when_something_is_compiled():
-    printed(LEARNED_LATER)
+    printed(LEARNED_LATER, "kernels only")
     assert printed(LEARNED_LATER) == ["False", "True", "True", "True"]
 
 
