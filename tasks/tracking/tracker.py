@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from getpass import getuser
+from importlib.metadata import version
 from io import BytesIO
 from pathlib import Path
 from shutil import copytree
@@ -268,8 +269,9 @@ class Tracker:
         return self.client.search_logged_models([self.experiment_id], f"source_run_id = '{run_id}'")
 
     def _log_model(self, run_id: str, params: Sequence[Param], folder: Path, below: Sequence[str]) -> str:
-        """The model as a pyfunc made of code and arrays: it carries the core along, and the models below it, and needs no pickle. It is half-made
-        (PENDING) until its numbers are there too and it is finalized; MLflow's own ``log_model`` reads the run and sets its state six times more.
+        """The model as a pyfunc made of code and arrays: it carries the core along, which knows the insides of one version of numba, and the models
+        below it, and needs no pickle. It is half-made (PENDING) until its numbers are there too and it is finalized; MLflow's own ``log_model`` reads
+        the run and sets its state six times more.
 
         Args:
             params: of the run, which are the model's too.
@@ -292,7 +294,7 @@ class Tracker:
                 python_model=str(_SERVED),
                 artifacts={"model": str(folder), **({"below": str(bases)} if below else {})},
                 code_paths=[str(core)],
-                pip_requirements=["numpy", "numba", "scipy"],
+                pip_requirements=[f"{name}=={version(name)}" for name in ("numba", "numpy", "scipy")],
             )
             self.client.log_model_artifacts(begun.model_id, str(whole))
         self.client.log_outputs(run_id, [LoggedModelOutput(begun.model_id, 0)])

@@ -12,9 +12,11 @@ import urllib.request
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date, datetime
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 
+import mlflow
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -26,7 +28,7 @@ from tasks.records import Cell, CellResult, Columns, Fold, LoggedDataset
 from tasks.store.cells import CellFolder, write_columns
 from tasks.store.values import table
 from tasks.tracking.served_model import ServedRanker
-from tasks.tracking.store import tracking_uri
+from tasks.tracking.store import fluent, tracking_uri
 from tasks.tracking.tracker import Tracker
 from tests.conftest import make_queries
 
@@ -59,6 +61,13 @@ def asked(port, body):
     )
     with urllib.request.urlopen(request, timeout=30) as answer:
         return json.loads(answer.read())["predictions"]
+
+
+def test_an_environment_made_for_the_model_has_the_versions_that_it_was_trained_with(logged):
+    """Without them a later numba would be installed, whose insides the core does not know."""
+    with fluent():
+        needed = Path(mlflow.pyfunc.get_model_dependencies(logged[2])).read_text().split()
+    assert {f"{name}=={version(name)}" for name in ("mlflow", "numba", "numpy", "scipy")} <= {*needed}
 
 
 @pytest.mark.long
