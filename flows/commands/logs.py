@@ -13,6 +13,7 @@ def clicks(given: argparse.Namespace) -> int:
         from flows.terminal import show_click_models
         from tasks.config.click_labels import BEST
         from tasks.config.reading import parse_click_log
+        from tasks.data.click_log import told_of_form
         from tasks.data.click_models import compare_models, fit_model, position_notes, written_models
         from tasks.data.log_pages import log_pages
         from tasks.data.tables import require_writable, write_table
@@ -31,14 +32,15 @@ def clicks(given: argparse.Namespace) -> int:
         chosen = fit_model(read, named, log.prior or None, log.min_impressions)
         if given.output:
             write_table(read.as_written(chosen.table), Path(given.output))
-    show_click_models(compared, [*read.notes, *position_notes(read.pages)], chosen, words_of(given))
+    notes = [*told_of_form(log), *read.notes, *position_notes(read.pages)]
+    show_click_models(compared, notes, chosen, words_of(given))
     if given.output:
         print(
             f"wrote the attractiveness of {len(chosen.table):,} pairs of query and document by {chosen.name} to {given.output}",
             file=words_of(given),
         )
     if given.json:
-        print_json(written_models(compared, chosen, read))
+        print_json(written_models(compared, chosen, notes))
     return 0
 
 
@@ -52,6 +54,7 @@ def offpolicy(given: argparse.Namespace) -> int:
         from flows.terminal import show_expected
         from ltr.clicks.off_policy import ESTIMATORS, Rules
         from tasks.config.reading import parse_click_log
+        from tasks.data.click_log import told_of_form
         from tasks.data.log_pages import log_pages
         from tasks.data.new_rankers import expect, read_scores
 
@@ -63,12 +66,14 @@ def offpolicy(given: argparse.Namespace) -> int:
         if len({*names}) < len(names):
             names = list(given.scores)
         scores = {name: read_scores(Path(path)) for name, path in zip(names, given.scores, strict=True)}
-        read = log_pages(parse_click_log(given.log, None, given.set))
+        log = parse_click_log(given.log, None, given.set)
+        read = log_pages(log)
     with working("estimating"):
         found, advice = expect(read, scores, rules, given.estimator or ESTIMATORS, given.seed)
-    show_expected(found, rules.level, [advice, *read.notes], words_of(given))
+    notes = [*told_of_form(log), *read.notes]
+    show_expected(found, rules.level, [advice, *notes], words_of(given))
     if given.json:
-        print_json({"advice": advice, "notes": read.notes, "rankers": [asdict(one) for one in found]})
+        print_json({"advice": advice, "notes": notes, "rankers": [asdict(one) for one in found]})
     return 0 if any(one.estimates for one in found) else 1
 
 

@@ -11,11 +11,11 @@ from prefect.cache_policies import NO_CACHE
 from ltr.data.propensities import ties
 from ltr.data.queries import Queries
 from tasks.config.click_labels import ClickLog
-from tasks.data.click_log import by_pair, implausible, open_log, ranks_in_words, results_in, shown_results
+from tasks.data.click_log import by_pair, implausible, open_log, ranks_in_words, results_in, shown_results, told_of_form
 from tasks.data.clicks import judged_pairs
 from tasks.data.files import located
 from tasks.data.similar_queries import counted, spellings, written_alike
-from tasks.data.ubi import is_ubi, ubi_log
+from tasks.data.ubi import is_ubi
 from tasks.records import DataError, Finding, Level, number_of
 from tasks.store.datasets import open_queries
 from tasks.store.seal import digest_of_file, unchanged
@@ -35,7 +35,7 @@ def check_log(log: ClickLog, names: Sequence[str]) -> list[Finding]:
     """
     path = located(log.log)
     digest = digest_of_file(path)
-    recipe = {"check_log": 8, "log": log.decides(digest), "data": list(names)}
+    recipe = {"check_log": 9, "log": log.decides(digest), "data": list(names)}
 
     def found() -> Noted:
         with unchanged({path: digest}):
@@ -66,9 +66,8 @@ def log_findings(log: ClickLog, sets: Sequence[Queries]) -> list[Finding]:
     shown, sessions = shown_results(log, frame, page), _sessions(log, frame, page)
     if not sessions.height:
         return [Finding("error", log.log.name, "no row of it has a query and a document")]
-    path = located(log.log)
     said: list[Said] = [
-        *(("note", note) for note in (ubi_log(path)[1] if is_ubi(path) else [])),
+        *(("note", note) for note in told_of_form(log)),
         *(("note", note) for note in nameless),
         ("note", _size(shown, sessions, rank_fault is None)),
         *_unread(log, columns),

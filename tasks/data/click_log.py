@@ -31,6 +31,12 @@ def implausible(sessions: pl.DataFrame) -> pl.Series:
     return (sessions["results"] >= max(MOST_RESULTS, TIMES * results)) | (sessions["clicks"] >= max(MOST_CLICKS, TIMES * clicks))
 
 
+def told_of_form(log: ClickLog) -> list[str]:
+    """Sentences about what a log that is no table was read as, and what of it was left out."""
+    path = located(log.log)
+    return ubi_log(path)[1] if is_ubi(path) else []
+
+
 def open_log(log: ClickLog, ranks: bool = False, unplaced: bool = False) -> tuple[pl.LazyFrame, list[str]]:
     """The log with checked columns ``_order`` (of the last click; 0: none) and ``_rank`` (1 where no label needs it, unless `ranks`; null
     where a row has none, if `unplaced`); the columns of a page."""

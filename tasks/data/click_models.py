@@ -1,6 +1,6 @@
 """Click models of a log: which one foretells held-out clicks best, and what it takes each document's attractiveness for."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -193,7 +193,7 @@ HELD_OUT, SEED = 0.2, 1
 """The share of sessions that models are judged on, and what draws them, where nobody says otherwise."""
 
 
-def written_models(compared: Compared, chosen: Fitted, read: LogPages) -> JsonObject:
+def written_models(compared: Compared, chosen: Fitted, notes: Sequence[str]) -> JsonObject:
     """What is to be said of a log's click models, in plain values."""
     return {
         "winner": compared.winner,
@@ -201,7 +201,7 @@ def written_models(compared: Compared, chosen: Fitted, read: LogPages) -> JsonOb
         "held_out": compared.held_out,
         "models": {one.name: _plain(one) for one in compared.models},
         "left_out": list(compared.left_out),
-        "notes": [*read.notes, *position_notes(read.pages)],
+        "notes": list(notes),
         "attraction": {"model": chosen.name, "pairs": chosen.table.height, "prior": chosen.prior, "looks": _numbers(chosen.looks)},
     }
 

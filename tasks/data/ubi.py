@@ -38,7 +38,7 @@ COLUMNS = {
 """Of the log; ``interaction`` is the query's id: each is a page."""
 _FARTHEST = 10**9
 """Beyond what a place may be."""
-_READER = 5
+_READER = 6
 """Raised when the reader changes what it makes of the same bytes."""
 
 
@@ -107,7 +107,8 @@ class _Read:
         if not (answer is None or isinstance(answer, list)):
             raise DataError(f"{where}: query_response_hit_ids {json.dumps(answer)[:40]}: it must be a list of ids")
         if answer:
-            self.answers.setdefault(query, [text_of(document) for document in answer])
+            documents = [text_of(document) for document in answer]
+            self.without["answer"] += self.answers.setdefault(query, documents) != documents
 
     def _event(self, where: str, line: Json, query: str, action: str) -> None:
         self.actions[action] += 1
@@ -160,7 +161,7 @@ def _rows(path: Path) -> tuple[pl.DataFrame, list[str]]:
     bases = _bases(read.events, read.answers)
     pages = _pages(read)
     rows: list[tuple[str, str, str, str, int, int]] = []
-    unplaced = untold = by_answer = 0
+    unplaced = untold = by_answer = elsewhere = 0
     for (session, query), events in pages.items():
         if query not in read.texts:
             untold += len(events)
@@ -170,6 +171,11 @@ def _rows(path: Path) -> tuple[pl.DataFrame, list[str]]:
         by_answer += bool(answer)
         results = _results(events, answer, bases)
         unplaced += sum(place is None for place, _ in results.values())
+        elsewhere += sum(
+            _place_on_page(event, bases) not in (None, answer.index(event.document) + 1)
+            for event in events
+            if event.document in answer
+        )
         rows += [
             (session, query, read.texts[query], document, click, place)
             for document, (place, click) in results.items()
@@ -178,7 +184,7 @@ def _rows(path: Path) -> tuple[pl.DataFrame, list[str]]:
     if not rows:
         raise DataError(f"{path}: no event shows or clicks a document of a known query (actions: {_listed(read.actions)})")
     frame = pl.DataFrame(rows, schema=COLUMNS, orient="row").sort("session", "interaction", "rank", "document")
-    return frame, _notes(read, bases, (unplaced, untold, by_answer))
+    return frame, _notes(read, bases, (unplaced, untold, by_answer, elsewhere))
 
 
 def _pages(read: _Read) -> dict[tuple[str, str], list[_Event]]:
@@ -214,14 +220,18 @@ def _results(events: Sequence[_Event], answer: Sequence[str], bases: dict[str, i
             found.setdefault(document, (k, 0))
     clicks = 0
     for event in events:
-        place = None if event.place is None else event.place + 1 - bases[event.application]
-        place = place or None  # a 0 where places count from 1
+        place = _place_on_page(event, bases)
         known, click = found.get(event.document, (None, 0))
         if event.action in CLICKS:
             clicks += 1
             click = clicks
         found[event.document] = (place if known is None else known, click)
     return found
+
+
+def _place_on_page(event: _Event, bases: dict[str, int]) -> int | None:
+    """Counted from 1; none for a 0 where places count from 1."""
+    return None if event.place is None else event.place + 1 - bases[event.application] or None
 
 
 def _bases(events: Iterable[_Event], answers: dict[str, list[str]]) -> dict[str, int]:
@@ -247,8 +257,8 @@ def _listed(counts: Counter[str]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in counts.most_common(8)) + (", …" if len(counts) > 8 else "")
 
 
-def _notes(read: _Read, bases: dict[str, int], lost: tuple[int, int, int]) -> list[str]:
-    unplaced, untold, by_answer = lost
+def _notes(read: _Read, bases: dict[str, int], lost: tuple[int, int, int, int]) -> list[str]:
+    unplaced, untold, by_answer, elsewhere = lost
     read_actions = Counter({name: n for name, n in read.actions.items() if name in IMPRESSIONS | CLICKS})
     others = read.actions - read_actions
     notes = [
@@ -265,6 +275,12 @@ def _notes(read: _Read, bases: dict[str, int], lost: tuple[int, int, int]) -> li
             notes.append(f"ranks count from {base} in {', '.join(named)}")
     counts = [
         (read.without["text"], "line", "with another text of a query than before: left out"),
+        (read.without["answer"], "line", "with another answer of a query than before, such as its next page of results: left out"),
+        (
+            elsewhere,
+            "event",
+            "at another rank than the document has in its query's answer, which counts as the first page of results: the answer's is taken",
+        ),
         (read.without["query"], "event", "without a query_id: left out"),
         (read.without["document"], "event", "without an object_id: left out"),
         (untold, "event", "of queries whose text no line gives: left out"),

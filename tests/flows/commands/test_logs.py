@@ -48,6 +48,28 @@ def test_attractiveness_joins_what_the_log_calls_its_queries(workplace, capsys):
     assert shown.join(pl.read_csv("a.csv"), on=["query", "document"]).height == shown.height == 6
 
 
+def test_what_was_left_out_of_a_log_of_ubi_is_told_where_it_is_used(workplace, capsys):
+    """`check` alone told it."""
+    lines: list[dict] = []
+    for s in range(40):
+        about = {"query_id": f"q{s}", "session_id": f"s{s}", "timestamp": s, "application": "shop"}
+        lines.append({"query_id": f"q{s}", "user_query": f"text {s % 2}", "query_response_hit_ids": ["a", "b", "c"]})
+        for action in ("click", "hover"):
+            attributes = {"object": {"object_id": "abc"[s % 3]}, "position": {"ordinal": s % 3}}
+            lines.append({**about, "action_name": action, "event_attributes": attributes})
+    lines.append({"action_name": "click", "event_attributes": {"object": {"object_id": "a"}}})
+    (workplace / "ubi.ndjson").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (workplace / "new.csv").write_text(
+        "query,document,score\n" + "".join(f"text {q},{d},{k}\n" for q in (0, 1) for k, d in enumerate("cba"))
+    )
+    for command in (["clicks", "ubi.ndjson"], ["offpolicy", "ubi.ndjson", "new.csv", "--estimator", "position-based"]):
+        assert main([*command, "--json"]) in (0, 1)
+        told = capsys.readouterr()
+        for note in ("other actions, not read: hover 40", "1 event without a query_id: left out", "ranks count from 0 in 'shop'"):
+            assert note in told.err
+            assert note in json.loads(told.out)["notes"]
+
+
 def test_what_is_infinite_is_null_in_json(workplace, capsys):
     rows = [f"s{s},q{s % 2},d{d},{int((s + d) % 3 == 0)},{d + 1}" for s in range(10) for d in range(3)]
     (workplace / "log.csv").write_text("session,query,document,click,rank\n" + "\n".join(rows) + "\n")

@@ -44,7 +44,7 @@ def test_models_are_compared_on_sessions_that_are_held_out(log):
     assert {one.name for one in compared.models} == set(MODELS)
     assert compared.winner in ("pbm", "ubm")
     assert compared.sentence().startswith(f"{compared.winner} predicts clicks best: log-likelihood -0.")
-    found = written_models(compared, fit_model(read, "pbm", 4.0), read)
+    found = written_models(compared, fit_model(read, "pbm", 4.0), read.notes)
     assert found["winner"] == compared.winner
     assert found["models"]["rctr"]["worse"]
     assert len(found["models"]["dcm"]["perplexity_by_rank"]) == 5

@@ -97,6 +97,26 @@ def test_answers_say_where_places_begin_whatever_strays(log):
     assert rows.filter(query="q4", click=1).select("document", "rank").rows() == [("c", 5)]
 
 
+def test_a_second_page_of_results_is_counted_whichever_id_it_has(log):
+    """Under the id of its query the second answer is left out; under its own, its first result is taken for the first of all."""
+    asked = {"query_id": "1", "user_query": "q", "query_response_hit_ids": ["a", "b"]}
+    following = {**asked, "query_response_hit_ids": ["c", "d"]}
+    clicks = [event("click", "1", "b", 1, 1, application="shop"), event("click", "1", "d", 3, 2, application="shop")]
+    path, notes = ubi_log(log([asked, asked, following, *clicks]))
+    assert pl.read_parquet(path).select("document", "rank", "click").rows() == [("a", 1, 0), ("b", 2, 1), ("d", 4, 2)]
+    assert notes[-1] == "1 line with another answer of a query than before, such as its next page of results: left out"
+    clicks[1]["query_id"] = "2"
+    path, notes = ubi_log(log([asked, {**following, "query_id": "2"}, *clicks]))
+    assert pl.read_parquet(path).filter(document="d").select("rank", "click").rows() == [(2, 1)]
+    assert notes[-1] == (
+        "1 event at another rank than the document has in its query's answer, which counts as the first page of results: the answer's is taken"
+    )
+    shown = [event("impression", "2", document, place, 1, application="shop") for place, document in enumerate("cd", 2)]
+    path, notes = ubi_log(log([asked, {**following, "query_id": "2"}, *shown, *clicks]))
+    assert pl.read_parquet(path).filter(document="d").select("rank", "click").rows() == [(4, 1)]
+    assert notes[-1] == "ranks count from 0 in 'shop'"
+
+
 def test_an_event_without_a_time_stays_where_it_is(log):
     asked = {"query_id": "1", "client_id": "c", "user_query": "q", "query_response_hit_ids": ["a", "b"]}
     events = [event("click", "1", "a", 1, 5000, application="shop"), event("click", "1", "b", 2, None, application="shop")]
