@@ -7,9 +7,10 @@ import polars as pl
 import pytest
 
 from ltr.clicks.off_policy import Estimate, Rules
+from ltr.clicks.pages import Pages
 from tasks.config.click_labels import ClickLog
 from tasks.data.log_pages import log_pages
-from tasks.data.new_rankers import _models, at_odds, expect, read_scores, to_go_by
+from tasks.data.new_rankers import _models, at_odds, at_times_missing, expect, read_scores, to_go_by
 from tasks.records import DataError
 from tests.click_logs import shuffled_pages, three_a_page, users, worth
 from tests.tasks.data.test_click_models import written
@@ -100,6 +101,37 @@ def test_what_chance_or_the_log_may_explain_is_no_contradiction():
     assert not at_odds("a", [replace(item, supported=0.98), positional])
     assert not at_odds("a", [item, replace(positional, clipped=0.01)])
     assert not at_odds("a", [item, replace(positional, value=1.1, error=0.0499)])  # ±0.0354, not ±0.003
+
+
+def stocked(share: float, seed: int) -> Pages:
+    """Pages of ten, by a ranker with noise, of two queries of 14 documents, which are out of stock in a `share` of the pages."""
+    rng = np.random.default_rng(seed)
+    shown = [
+        14 * (k % 2) + (np.arange(14) + rng.normal(size=14) * 3 + 100 * (rng.random(14) < share)).argsort()[:10]
+        for k in range(2000)
+    ]
+    offsets, places = np.arange(0, 20001, 10), np.tile(np.arange(1, 11), 2000)
+    return Pages(offsets, np.concatenate(shown), places, np.zeros(20000, bool), np.repeat([0, 1], 14))
+
+
+def test_documents_that_are_out_of_stock_at_times_are_told(tmp_path):
+    """Their share of the places is what is counted page by page of those that are first in stock; noise alone says nothing."""
+    rank = np.tile(np.arange(1, 15), 2)
+    for seed in range(5):
+        pages = stocked(0.3, seed)
+        (told,) = at_times_missing("new", pages, rank, 5)
+        places = [np.flatnonzero(pages.pair == d) % 10 + 1 for q in (0, 14) for d in range(q, q + 5)]
+        missing = sum(1000 - len(of) for of in places if np.median(of) <= 2.5)
+        assert told.startswith(
+            f"new: {missing / 10000:.1%} of its first 5 places are of documents that head pages of the log and are not on these: "
+        )
+        assert at_times_missing("new", stocked(0, seed), rank, 5) == ()
+        assert at_times_missing("new", pages, np.where(rank > 5, rank - 5, 0), 5) == ()
+    clicked = pages.clicked(np.random.default_rng(1).random(20000) < 0.3)
+    read = log_pages(ClickLog(log=written(tmp_path / "log.parquet", clicked)))
+    scores = pl.DataFrame({"query": [f"q{q}" for q in pages.query], "document": [f"d{p:04}" for p in range(28)], "score": -rank})
+    (found,), _ = expect(read, {"new": scores}, Rules(top=5), ["position-based"])
+    assert found.notes == (told,)
 
 
 def test_documents_that_the_log_has_not_shown_have_no_support(read):
