@@ -14,6 +14,9 @@ from tasks.records import DataError, number_of
 
 RANK_OF = "rank_"
 """A column of this and a ranker's name holds where that ranker had the result; empty where it did not have it."""
+_FIRST_IN_NONE = {"balanced": 0.02, "probabilistic": 0.2}
+"""Share of pages whose first result is first in no list, beyond which ranks are not those that pages were made of. Balanced pages have none;
+probabilistic ones at most 1 − 1/ζ(3) = .17, where lists are long and have nothing in common."""
 LENGTH_OF = "length_"
 """A column of this and a ranker's name holds how many documents that ranker's list had, where that is known."""
 
@@ -85,6 +88,7 @@ def analyse(log: ClickLog, team: str, method: str, level: float) -> Duels:
         found = duels(preferences(sessions, method), level, whose)
     except ValueError as error:
         raise DataError(f"{log.log}: {error}") from None
+    notes += _gaps(results, lists.places, method)
     if method == "balanced":
         notes.append(
             "balanced pages can prefer a ranker whose users click at random, where one list is the other with a document moved up; "
@@ -180,6 +184,20 @@ def _one_a_place(results: pl.DataFrame, places: list[str], notes: list[str]) -> 
         f"check {', '.join(places)}, and that clicks.interaction tells the pages of a session apart"
     )
     return results.filter(~pl.col("page").is_in(wrong.to_list()))
+
+
+def _gaps(results: pl.DataFrame, places: list[str], method: str) -> list[str]:
+    """A sentence where pages begin with what heads no list more often than pages made of these lists do."""
+    if not places:
+        return []
+    first = results.filter(rank=1).select(best=pl.min_horizontal(places)).drop_nulls()["best"]
+    late, most = int((first > 1).sum()), _FIRST_IN_NONE[method]
+    if late <= len(first) * most + 3 * (len(first) * most * (1 - most)) ** 0.5:
+        return []
+    return [
+        f"{number_of(late, 'page')} of {len(first):,} begin with a result that is first in no list, more than {method} pages do: count only documents that could be "
+        f"shown in {', '.join(places)}, or clicks speak against the ranker whose best documents were out of stock"
+    ]
 
 
 def _sessions(results: pl.DataFrame, lists: _Lists, rankers: list[str]) -> Sessions:

@@ -159,6 +159,29 @@ def test_a_simulated_comparison(of):
     assert found.sentences() == ["new is preferred to old"]
 
 
+@pytest.mark.parametrize("method", ["balanced", "probabilistic"])
+def test_ranks_that_count_documents_which_could_not_be_shown_are_told(of, method):
+    """The first ranker has what is out of stock at its top: of users who click at random nearly all prefer the second."""
+    rng = np.random.default_rng(1)
+    rankings = [np.arange(6), np.array([3, 2, 5, 4, 0, 1])]
+    made = shown(rankings, 600, np.full(6, 0.3), 4, method, rng)
+    table = pl.DataFrame({
+        "session": made.session, "query": "q", "document": made.rank[:, 0], "rank": np.arange(len(made.session)) % 4 + 1,
+        "click": made.click.astype(int), "rank_old": made.rank[:, 0], "rank_new": made.rank[:, 1],
+    })  # fmt: skip
+    told = "begin with a result that is first in no list"
+    assert not any(told in note for note in of(table, method).notes)
+    gaps = table.with_columns(pl.col("rank_old", "rank_new") + 3)
+    assert any(told in note for note in of(gaps, method).notes)
+    one = of(table.with_columns(pl.col("rank_old") + 3), method)
+    late = table.filter(rank=1).filter(pl.col("rank_new") > 1).height
+    assert [note.startswith(f"{late:,} pages of 600 {told}") for note in one.notes if told in note] == [True]
+    assert one.duels[0].high < 0
+    advertised = pl.when(rank=1).then(None)
+    nowhere = gaps.with_columns(rank_old=advertised.otherwise("rank_old"), rank_new=advertised.otherwise("rank_new"))
+    assert not any(told in note for note in of(nowhere, method).notes)
+
+
 def test_of_several_rankers_those_that_differ_after_holms_correction_are_told_apart():
     duel = Duel(0, 1, 30, 14, 0, 0.36, 0.15, 0.07, 0.65, 0.02, 0.2)
     sentences = ["old and new do not differ significantly on these pages", "old is preferred to new"]
