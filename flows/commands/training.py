@@ -171,7 +171,7 @@ def fuse(given: argparse.Namespace) -> int:
 
         fusions = [name for name in outcome.config.rankers if name not in runs]
         # By queries that no fold's model has seen: learned fusions chose their length or penalty on the validation queries, and rules did not.
-        way = given.way or max(fusions, key=lambda name: outcome.models[name].metrics[outcome.config.select_key])
+        way = given.way or max(fusions, key=lambda name: outcome.models[name].metrics[f"test_{outcome.config.select_key}"])
         queries = write_fused(outcome.chosen_of(way), config.data.runs, Path(given.output), about, digests)
         print(f"wrote {number_of(queries, 'query')} ranked by {way} to {given.output}", file=sys.stderr)
         return {**found, "written": {"run": given.output, "ranker": way}}

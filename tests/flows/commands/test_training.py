@@ -8,9 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from flows.cli import main
+from tasks.config import fuse
 from tasks.tracking.lookup import find_model
 
 
@@ -116,3 +118,22 @@ def test_a_record_that_cannot_be_written_is_told_before_training_and_takes_no_ta
     out, err = capsys.readouterr()
     assert out.startswith("small: test queries")
     assert "error: no space left on the device for kept/r.json" in err
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_fuse_writes_the_fusion_that_is_best_on_queries_its_models_have_not_seen(workplace, capsys, monkeypatch):
+    """It ended with a KeyError below its table, and wrote nothing, unless `--with` said which."""
+    monkeypatch.setattr(fuse, "WAYS", {name: fuse.WAYS[name] for name in ("rrf", "combsum-borda")})
+    rng = np.random.default_rng(1)
+    labels = rng.integers(0, 3, (12, 8))
+    judged = [f"q{q} 0 d{d} {labels[q, d]}" for q in range(12) for d in range(8)]
+    (workplace / "qrels").write_text("\n".join(judged) + "\n")
+    for name, noise in (("a", 0.5), ("b", 1.5)):
+        scores = labels + rng.normal(size=labels.shape) * noise
+        lines = [f"q{q} Q0 d{d} 1 {scores[q, d]:.4f} {name}" for q in range(12) for d in range(8)]
+        (workplace / f"{name}.run").write_text("\n".join(lines) + "\n")
+    assert main(["fuse", "a.run", "b.run", "--qrels", "qrels", "--folds", "3", "-o", "fused.run", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    metrics = {name: found["models"][name]["metrics"]["test_ndcg_10"] for name in fuse.WAYS}
+    assert found["written"] == {"run": "fused.run", "ranker": max(metrics, key=metrics.__getitem__)}
+    assert len((workplace / "fused.run").read_text().splitlines()) == 96
