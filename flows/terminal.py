@@ -2,7 +2,7 @@
 click models and interleavings."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console
@@ -69,6 +69,14 @@ def _print_table(console: Console, table: Table) -> None:
     console.print(table)
 
 
+def _print_either_way(console: Console, standings: Standings, made: Callable[[bool], Table]) -> None:
+    """Prints a table, or the one that is `made` with its measures as rows, where there are many measures or the terminal is too narrow."""
+    many = len(standings.measures) > MOST_COLUMNS
+    tables = {_width(console, table): table for turned in (not many, many) for table in [made(turned)]}
+    fitting = [width for width in tables if width <= console.width]
+    _print_table(console, tables[fitting[-1] if fitting else min(tables)])
+
+
 def _width(console: Console, table: Table) -> int:
     """Columns that a table takes where there is room."""
     return console.measure(table, options=console.options.update(width=10_000)).maximum
@@ -77,10 +85,7 @@ def _width(console: Console, table: Table) -> int:
 def show(outcome: RunOutcome, words: TextIO) -> None:
     """Prints the end of a run."""
     console = _console(words)
-    many = len(outcome.standings.measures) > MOST_COLUMNS
-    tables = {_width(console, table): table for turned in (not many, many) for table in [_rankers(outcome, turned)]}
-    fitting = [width for width in tables if width <= console.width]
-    _print_table(console, tables[fitting[-1] if fitting else min(tables)])
+    _print_either_way(console, outcome.standings, lambda turned: _rankers(outcome, turned))
     console.print(LETTERS, highlight=False)
     for found in outcome.evidence:
         for sentence in found.sentences():
@@ -333,20 +338,33 @@ def show_duels(found: Duels, level: float, words: TextIO) -> None:
         console.print(_plain(sentence), highlight=False)
 
 
+def _runs(table: Standings, turned: bool) -> Table:
+    """Runs × measures, or `turned` measures × runs."""
+
+    def shown(mean: Mean) -> str:
+        if mean.mean is None:
+            return "–"
+        number, error, beats = _short(mean.mean), _error(mean), marks(mean.beats)
+        return f"{number} {error} {beats}" if turned else f"{number} {beats}\n{error}"
+
+    means = Table(title="Test queries", title_justify="left", title_style="bold")
+    means.add_column("measure" if turned else "run")
+    named = [_plain(f"{row.letter}  {name}") for name, row in table.rows.items()]
+    for column in named if turned else map(title_of, table.measures):
+        means.add_column(column, justify="right")
+    if turned:
+        for measure in table.measures:
+            means.add_row(title_of(measure), *(shown(row.cells[measure]) for row in table.rows.values()))
+    else:
+        for name, row in zip(named, table.rows.values(), strict=True):
+            means.add_row(name, *(shown(row.cells[measure]) for measure in table.measures))
+    return means
+
+
 def show_comparison(table: Standings, words: TextIO) -> None:
     """Prints the standings of stored runs, and every pair with its tests."""
     console = _console(words)
-    means = Table(title="Test queries", title_justify="left", title_style="bold")
-    means.add_column("run")
-    for measure in table.measures:
-        means.add_column(title_of(measure), justify="right")
-    for name, row in table.rows.items():
-        cells = [row.cells[measure] for measure in table.measures]
-        means.add_row(
-            _plain(f"{row.letter}  {name}"),
-            *("–" if c.mean is None else f"{_short(c.mean)} {marks(c.beats)}\n{_error(c)}" for c in cells),
-        )
-    _print_table(console, means)
+    _print_either_way(console, table, lambda turned: _runs(table, turned))
     with_margin = any(pair.not_worse is not None for pair in table.pairs)
     columns = ("measure", "difference of", "mean", "SE", "t", "p", "Holm p", "randomisation p", "bootstrap 95 %")
     tests = Table(*columns, *(["not worse"] if with_margin else []), title="Paired tests", title_justify="left", title_style="bold")

@@ -170,6 +170,19 @@ def test_with_many_measures_they_are_the_rows(outcome, capsys):
     assert re.search(r"ranker\s*┃\s*NDCG@1\s*┃", printed(capsys))
 
 
+@pytest.mark.parametrize("columns", [110, 60])
+def test_a_comparison_of_many_measures_has_them_as_rows(monkeypatch, capsys, columns):
+    """Of 23 measures each had a column of one letter."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    measures = [f"ndcg_{k}" for k in range(1, 24)]
+    show_comparison(replace(standings(measures), pairs=()), sys.stdout)
+    text = printed(capsys)
+    for measure in range(1, 24):
+        assert row_of(text, f"NDCG@{measure}")[0] == [f"NDCG@{measure}", ".7500 ±.0125 b", ".6500 ±.0125"]
+    show_comparison(replace(standings(measures[:4]), pairs=()), sys.stdout)
+    assert re.search(r"run\s*┃\s*NDCG@1\s*┃", printed(capsys))
+
+
 def test_names_are_no_markup(outcome, capsys):
     names = ("[red]trees[/red]", "[bold]x")
     config = outcome.config.model_copy(update={"name": "[blue]run"})
