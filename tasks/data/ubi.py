@@ -38,7 +38,7 @@ COLUMNS = {
 """Of the log; ``interaction`` is the query's id: each is a page."""
 _FARTHEST = 10**9
 """Beyond what a place may be."""
-_READER = 6
+_READER = 7
 """Raised when the reader changes what it makes of the same bytes."""
 
 
@@ -161,7 +161,7 @@ def _rows(path: Path) -> tuple[pl.DataFrame, list[str]]:
     bases = _bases(read.events, read.answers)
     pages = _pages(read)
     rows: list[tuple[str, str, str, str, int, int]] = []
-    unplaced = untold = by_answer = elsewhere = 0
+    unplaced = untold = by_answer = elsewhere = unshown = 0
     for (session, query), events in pages.items():
         if query not in read.texts:
             untold += len(events)
@@ -171,6 +171,8 @@ def _rows(path: Path) -> tuple[pl.DataFrame, list[str]]:
         by_answer += bool(answer)
         results = _results(events, answer, bases)
         unplaced += sum(place is None for place, _ in results.values())
+        shown = {*answer, *(event.document for event in events if event.action in IMPRESSIONS)}
+        unshown += sum(document not in shown for document, (place, _) in results.items() if place is not None)
         elsewhere += sum(
             _place_on_page(event, bases) not in (None, answer.index(event.document) + 1)
             for event in events
@@ -184,7 +186,7 @@ def _rows(path: Path) -> tuple[pl.DataFrame, list[str]]:
     if not rows:
         raise DataError(f"{path}: no event shows or clicks a document of a known query (actions: {_listed(read.actions)})")
     frame = pl.DataFrame(rows, schema=COLUMNS, orient="row").sort("session", "interaction", "rank", "document")
-    return frame, _notes(read, bases, (unplaced, untold, by_answer, elsewhere))
+    return frame, _notes(read, bases, (unplaced, untold, by_answer, elsewhere, unshown))
 
 
 def _pages(read: _Read) -> dict[tuple[str, str], list[_Event]]:
@@ -257,8 +259,8 @@ def _listed(counts: Counter[str]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in counts.most_common(8)) + (", …" if len(counts) > 8 else "")
 
 
-def _notes(read: _Read, bases: dict[str, int], lost: tuple[int, int, int, int]) -> list[str]:
-    unplaced, untold, by_answer, elsewhere = lost
+def _notes(read: _Read, bases: dict[str, int], lost: tuple[int, int, int, int, int]) -> list[str]:
+    unplaced, untold, by_answer, elsewhere, unshown = lost
     read_actions = Counter({name: n for name, n in read.actions.items() if name in IMPRESSIONS | CLICKS})
     others = read.actions - read_actions
     notes = [
@@ -280,6 +282,11 @@ def _notes(read: _Read, bases: dict[str, int], lost: tuple[int, int, int, int]) 
             elsewhere,
             "event",
             "at another rank than the document has in its query's answer, which counts as the first page of results: the answer's is taken",
+        ),
+        (
+            unshown,
+            "result",
+            "named by clicks alone, by no impression and no answer: counted as shown only where clicked, so that every showing is a click",
         ),
         (read.without["query"], "event", "without a query_id: left out"),
         (read.without["document"], "event", "without an object_id: left out"),

@@ -104,7 +104,10 @@ def test_a_second_page_of_results_is_counted_whichever_id_it_has(log):
     clicks = [event("click", "1", "b", 1, 1, application="shop"), event("click", "1", "d", 3, 2, application="shop")]
     path, notes = ubi_log(log([asked, asked, following, *clicks]))
     assert pl.read_parquet(path).select("document", "rank", "click").rows() == [("a", 1, 0), ("b", 2, 1), ("d", 4, 2)]
-    assert notes[-1] == "1 line with another answer of a query than before, such as its next page of results: left out"
+    assert notes[-2:] == [
+        "1 line with another answer of a query than before, such as its next page of results: left out",
+        "1 result named by clicks alone, by no impression and no answer: counted as shown only where clicked, so that every showing is a click",
+    ]
     clicks[1]["query_id"] = "2"
     path, notes = ubi_log(log([asked, {**following, "query_id": "2"}, *clicks]))
     assert pl.read_parquet(path).filter(document="d").select("rank", "click").rows() == [(2, 1)]
