@@ -29,7 +29,7 @@ from flows.runners import is_deployed, require_workers
 from flows.sweep import expect_numbers, select, sweep
 from tasks.config.run_config import RunConfig
 from tasks.data.check import refuse
-from tasks.data.ready import Ready, ready_data, require_sources
+from tasks.data.ready import Ready, ready_data, require_sources, require_weighing
 from tasks.evidence.protocol import Found, Gathering, asked_for
 from tasks.evidence.significance import Standings, standings
 from tasks.records import Failure
@@ -152,6 +152,7 @@ def prepare(under_way: Run) -> Ready:
     """
     config, progress = under_way.config, under_way.progress
     progress.begin("data")
+    require_weighing(config)
     data = ready_data(config)
     for finding in data.findings:
         progress.say(f"{finding.subject}: {finding.text}", LEVELS[finding.level])

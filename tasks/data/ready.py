@@ -109,6 +109,33 @@ def _folds(data: Data, names: list[str], seed: int) -> list[Fold]:
     return rotate(names) if data.parts else split(names[0], data, seed)
 
 
+def require_weighing(config: RunConfig) -> None:
+    """Checks that rankers weigh what the data give weights to, which is known before data are read.
+
+    Raises:
+        DataError: naming the first that does not.
+    """
+    weighed = {
+        "data.weight": ("queries", "query_weights", config.data.weight is not None),
+        "data.calibrate.weights": (
+            "documents",
+            "document_weights",
+            config.data.calibrate is not None and config.data.calibrate.weights,
+        ),
+    }
+    for key, (what, trait, asked) in weighed.items():
+        deaf = [
+            (name if one is section else f"{name}.of", one.kind)
+            for name, section in config.rankers.items()
+            for one in (section, *(getattr(section, "of", None) or ()))
+            if asked and not getattr(one.core, trait)
+        ]
+        if deaf:
+            where, kind = deaf[0]
+            able = [kind for kind, core in ltr.KINDS.items() if getattr(core, trait)]
+            raise DataError(f"{key}: rankers.{where} ({kind}) does not weigh {what}; choose from: {', '.join(able)}")
+
+
 def require_sources(config: RunConfig, folds: tuple[Fold, ...]) -> None:
     """Checks that what rankers and measures read is there: label sources, labels within ERR's scale, columns, complete features.
 
@@ -182,25 +209,6 @@ def _require_features(config: RunConfig, folds: tuple[Fold, ...]) -> None:
             if absent:
                 few = ", ".join(train.names[:8]) + (" …" if len(train.names) > 8 else "")
                 raise DataError(f"rankers.{name}: no feature {absent[0]!r} in the data; choose from: {few}")
-    weighed = {
-        "data.weight": ("queries", "query_weights", config.data.weight is not None),
-        "data.calibrate.weights": (
-            "documents",
-            "document_weights",
-            config.data.calibrate is not None and config.data.calibrate.weights,
-        ),
-    }
-    for key, (what, trait, asked) in weighed.items():
-        deaf = [
-            (name if one is section else f"{name}.of", one.kind)
-            for name, section in config.rankers.items()
-            for one in (section, *(getattr(section, "of", None) or ()))
-            if asked and not getattr(one.core, trait)
-        ]
-        if deaf:
-            where, kind = deaf[0]
-            able = [kind for kind, core in ltr.KINDS.items() if getattr(core, trait)]
-            raise DataError(f"{key}: rankers.{where} ({kind}) does not weigh {what}; choose from: {', '.join(able)}")
     _require_reading_categories(config)
     complete = [name for name in config.alone if any(point.section.build().needs_complete for point in config.cells(name))]
     for role, dataset in sorted({(role, name) for fold in folds for role, name in fold.roles.items()} if complete else ()):

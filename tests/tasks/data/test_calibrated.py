@@ -10,7 +10,7 @@ from ltr.metrics.calibration import calibrate, expected_gains
 from ltr.metrics.gains import graded, label_worth
 from tasks.config.reading import parse
 from tasks.data.calibrated import calibrated
-from tasks.data.ready import ready_data, require_sources
+from tasks.data.ready import ready_data
 from tasks.records import DataError
 from tasks.store.datasets import open_queries
 
@@ -104,18 +104,6 @@ def test_labels_of_the_machine_that_few_judged_are_named(folder):
         table.with_columns(grade=pl.when(~dropped).then(pl.col("grade"))).write_csv("judged.csv")
         said = [one.text for one in whole(BY_COLUMN)[0].findings if one.subject == "calibrate"]
         assert [text.startswith(told) for text in said[1:]] == [True] * (kept < 5)
-
-
-def test_weights_are_for_rankers_that_obey_them(folder):
-    asked = {**BY_COLUMN, "calibrate": {"source": "grade", "weights": True}}
-    config = parse({"data": asked, "rankers": {"a": {"kind": "column", "feature": "a"}, "net": {"kind": "lambdarank"}}})
-    with pytest.raises(
-        DataError, match=r"data.calibrate.weights: rankers.net \(lambdarank\) does not weigh documents; choose from: lambdamart, "
-    ):
-        require_sources(config, ready_data(config).folds)
-    of_net = {"kind": "average", "of": [{"kind": "lambdamart"}, {"kind": "lambdarank"}]}
-    with pytest.raises(DataError, match=r"rankers\.both\.of \(lambdarank\) does not weigh documents"):
-        require_sources(parse({"data": asked, "rankers": {"both": of_net}}), ready_data(config).folds)
 
 
 def test_several_sets_share_one_confusion_and_are_found_again(folder):

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
+from flows.pipeline import run
 from tasks.config.reading import parse
 from tasks.data.ready import ready_data, require_sources
 from tasks.records import DataError
@@ -102,18 +103,44 @@ def test_parts_are_rotated_and_shared_queries_refused(workplace):
             r"rankers\.c: labels of 'label' have 3 levels, and conditional models need two: make some with data.binarise",
         ),
         ({"parts": 99}, "parts: 99 of 12 training queries"),
-        (
-            {"data": {"files": "a.csv", "weight": "a"}, "rankers": {"t": {"kind": "lambdamart"}, "r": {"kind": "rankboost"}}},
-            r"data\.weight: rankers\.r \(rankboost\) does not weigh queries; choose from: lambdamart, lambdarank, column",
-        ),
     ],
 )
 def test_what_cannot_be_trained_on_is_refused(workplace, more, rule):
     table(workplace / "a.csv", range(20), hole=True)
     config = parse({"data": {"files": "a.csv"}, **more})
-    unweighted = config.model_copy(update={"data": config.data.model_copy(update={"weight": None})})
     with pytest.raises((DataError, ValueError), match=rule):
-        require_sources(config, ready_data(unweighted).folds)
+        require_sources(config, ready_data(config).folds)
+
+
+CALIBRATED = {"sources": ["grade"], "calibrate": {"source": "grade", "weights": True}}
+
+
+@pytest.mark.parametrize(
+    ("data", "rankers", "rule"),
+    [
+        (
+            {"weight": "a"},
+            {"t": {"kind": "lambdamart"}, "r": {"kind": "rankboost"}},
+            r"data\.weight: rankers\.r \(rankboost\) does not weigh queries; choose from: lambdamart, lambdarank, column",
+        ),
+        (
+            CALIBRATED,
+            {"a": {"kind": "column", "feature": "a"}, "net": {"kind": "lambdarank"}},
+            r"data\.calibrate\.weights: rankers\.net \(lambdarank\) does not weigh documents; choose from: lambdamart, ",
+        ),
+        (
+            CALIBRATED,
+            {"both": {"kind": "average", "of": [{"kind": "lambdamart"}, {"kind": "lambdarank"}]}},
+            r"rankers\.both\.of \(lambdarank\) does not weigh documents",
+        ),
+        (CALIBRATED, "auto", r"rankers\.linear \(lambdarank\) does not weigh documents"),
+    ],
+)
+@pytest.mark.usefixtures("prefect_server", "workplace")
+def test_rankers_that_do_not_weigh_are_told_before_data_are_read(data, rankers, rule):
+    """There is no file here to be read."""
+    with pytest.raises(DataError, match=rule):
+        run(parse({"data": {"files": "a.csv", **data}, "rankers": rankers}))
 
 
 def test_a_ranker_that_imputes_takes_missing_features_at_every_point_of_its_grid(workplace):
