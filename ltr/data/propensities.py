@@ -9,7 +9,8 @@ impressions a document has (Hausman, Hall & Griliches 1984), and uses all ranks.
 
 What ties two ranks is a document that was clicked at one and shown at the other, both ways round: of ranks without such a chain one or the
 other would come out as never looked at, though it drew clicks (Ford 1957, of paired comparisons). Ranks that are tied are estimated
-together; such groups stand to each other as their clicks over impressions do, none above the group that drew most clicks.
+together; such groups stand to each other as their clicks over impressions do, none above the group that drew most clicks: one that would be
+is brought down as a whole, so that its ranks keep what they are to each other.
 """
 
 import numpy as np
@@ -78,15 +79,17 @@ def propensities(
     theta = np.where(np.bincount(rank[informative] - 1, minlength=len(group)) > 0, 0.0, np.nan)
     own = np.empty(document.max() + 1, np.int64)
     own[document[clicked > 0]] = group[rank[clicked > 0] - 1]
+    at_most = np.inf
     for name in names:
         rows = informative & (own[document] == name) & (group[rank - 1] == name)
         of_group = _tied(document[rows], rank[rows], shown[rows], clicked[rows], rounds)
         everywhere = group[rank - 1] == name
         looks = shown[everywhere] * of_group[rank[everywhere] - 1]
-        scale = clicked[everywhere].sum() / looks.sum() if len(names) > 1 else 1.0
+        scale = min(clicked[everywhere].sum() / looks.sum(), at_most) if len(names) > 1 else 1.0
+        at_most = scale if name == 0 else at_most
         inside = np.flatnonzero(group == name)
         theta[inside] = scale * of_group[inside]
-    relative: NDArray[np.float64] = np.minimum(theta / theta[group == 0].max(), 1.0)
+    relative: NDArray[np.float64] = theta / theta[group == 0].max()
     return relative[: rank[informative].max()]
 
 

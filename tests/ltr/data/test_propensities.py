@@ -107,3 +107,12 @@ def test_ranks_apart_are_looked_at_no_more_than_the_first():
     clicked = np.array([20, 10, 20, 10, 18, 9, 18, 9])
     theta = propensities(document, rank, shown, clicked)
     assert theta.max() == 1.0
+    assert theta == pytest.approx([1, 0.5, 1, 0.5]), "tied ranks keep what they are to each other"
+
+
+def test_a_group_that_is_looked_at_less_lowers_no_other():
+    """Three groups: ranks 3 and 4 draw fewer clicks an impression than 1 and 2, ranks 5 and 6 as many."""
+    theta, attraction = np.array([1.0, 0.5, 0.4, 0.2, 1.0, 0.6]), np.ones(3)
+    counts = np.array([[1000, 1000, 0, 0, 0, 0], [0, 0, 500, 500, 0, 0], [0, 0, 0, 0, 100, 100]])
+    found = propensities(*rows(counts, counts * theta * attraction[:, None]))
+    assert found == pytest.approx(theta)
