@@ -28,8 +28,8 @@ TREES: Mapping[str, Any] = {
     "n_trees": 200, "n_leaves": 4, "learning_rate": 0.2, "stop_on": None, "query_share": 1.0, "feature_share": 1.0,
 }  # fmt: skip
 """Parameters of LambdaMART for F: few leaves, as what fits each document alone leaves no difference between ranks."""
-TINY = np.finfo(np.float64).tiny
-"""What is divided by at least: where all is clicked, γ comes to be 1."""
+TINY = 1e-100
+"""What is divided by at least: where all is clicked, γ comes to be 1. Its inverse is squared, and times a weight it is still a number."""
 STEPS, START, LEAST = 3, 0.9, 1e-4
 """Of Newton in each round, where θ begins (as in ULTRA), and what it is at least."""
 

@@ -146,6 +146,19 @@ def test_where_features_tell_every_click_nothing_is_divided_by_0():
     assert fitted.position_bias["propensity"].tolist() == [1.0] * 10
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("label", [0.0, np.nan])
+def test_what_is_not_clicked_and_surely_attracts_is_counted_without_overflow(label):
+    """A document that was not clicked, or has no label, may be in a leaf of clicked ones until γ = 1 to the last bit."""
+    clicks, ranks = np.array([1.0, 0, label, 1, 0]), np.array([1.0, 2, 1, 1, 2])
+    queries = Queries(np.ones((5, 1)), clicks, np.array([0, 3, 5]), sources={"position": ranks}, weights=np.array([1e-15, 1e15]))
+    estimate = LooksObjective(queries, Term(), HOW)
+    estimate.biases[0][:] = 1.0
+    force, curvature = estimate(np.array([0.0, 0.0, 60.0, 0.0, 0.0]), 0)
+    assert np.isfinite([force, curvature]).all()
+    assert np.isfinite(estimate.biases[-1]).all()
+
+
 def test_propensities_are_beside_the_rank_that_is_looked_at_most():
     assert found(HOW, np.array([0.4, 0.8, 0.2])).propensities == (0.5, 1.0, 0.25)
 
