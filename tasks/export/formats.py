@@ -120,11 +120,32 @@ def _written(ranker: ltr.Ranker, path: Path, to: str, complete: bool) -> str | b
         raise DataError(f"{path}: this model is not fitted")
     _require_holds(ranker, path, to)
     try:
+        _check_float32(ranker, to)
         return FORMATS[to].writers[form_of(ranker)](ranker, path.stem, complete)
     except ValueError as error:
         raise DataError(f"{path}: {error}") from None
     except RecursionError:
         raise DataError(f"{path}: {to} writes a node within its parent, and a tree of this model is too deep for that") from None
+
+
+def _check_float32(ranker: ltr.Ranker, to: str) -> None:
+    """Raises ValueError for a leaf or weight that is infinite to a format that keeps them in float32."""
+    if _leaves_in_float32(ranker, to):
+        kept, what = trees_of(ranker).value, "leaf"
+    elif _weights_in_float32(ranker, to):
+        kept, what = np.array(list(weights_of(ranker).values())), "weight"
+    else:
+        return
+    for beyond in kept[np.abs(kept) > formats.LARGEST][:1]:
+        raise ValueError(f"a {what} of the model is {beyond:g}, and {to} keeps them in float32, up to {formats.LARGEST:g}")
+
+
+def _leaves_in_float32(ranker: ltr.Ranker, to: str) -> bool:
+    return form_of(ranker) in _TREES and to not in ("lightgbm", "lightgbm-dump", ELASTIC)
+
+
+def _weights_in_float32(ranker: ltr.Ranker, to: str) -> bool:
+    return form_of(ranker) not in _TREES and to in ("solr", "opensearch")
 
 
 def _require_engine(ranker: ltr.Ranker, path: Path, to: str, complete: bool, engine: str) -> None:
@@ -266,13 +287,13 @@ def _nothing_learned(ranker: ltr.Ranker, to: str, complete: bool) -> str:
 
 
 def _narrow_leaves(ranker: ltr.Ranker, to: str, complete: bool) -> str:
-    narrow = form_of(ranker) in ("trees", "trees of categories") and to not in ("lightgbm", "lightgbm-dump", ELASTIC)
-    return f"{to} keeps leaves and sums them in float32: scores agree to about six digits" if narrow else ""
+    told = f"{to} keeps leaves and sums them in float32: scores agree to about six digits"
+    return told if _leaves_in_float32(ranker, to) else ""
 
 
 def _narrow_sums(ranker: ltr.Ranker, to: str, complete: bool) -> str:
-    narrow = form_of(ranker) != "trees" and to in ("solr", "opensearch")
-    return f"{to} keeps weights and sums in float32: documents whose scores nearly tie may change ranks" if narrow else ""
+    told = f"{to} keeps weights and sums in float32: documents whose scores nearly tie may change ranks"
+    return told if _weights_in_float32(ranker, to) else ""
 
 
 def _numbered_features(ranker: ltr.Ranker, to: str, complete: bool) -> str:

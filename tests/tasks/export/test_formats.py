@@ -305,6 +305,23 @@ def test_float32_leaves_are_told_of_trees_of_categories_too(workplace):
     assert [told in " ".join(export_to(model, "m", to).remarks) for to in ("xgboost", "lightgbm")] == [True, False]
 
 
+@pytest.mark.parametrize("to", [name for name, format in FORMATS.items() if "trees" in format.writers and name != "elastic"])
+def test_a_leaf_or_weight_beyond_float32_is_refused_where_it_would_be_infinite(workplace, to):
+    queries = data()
+    small, linear = grown(queries, n_trees=2), ltr.LeastSquares().fit(queries)
+    huge = replace(small, trees=replace(small.trees, value=small.trees.value * 1e300))
+    if to.startswith("lightgbm"):
+        export(huge, "m", to)
+    else:
+        with pytest.raises(
+            DataError, match=rf"m: a leaf of the model is .*e\+29\d, and {to} keeps them in float32, up to 3\.40282e\+38"
+        ):
+            export(huge, "m", to)
+    if to in ("solr", "opensearch"):
+        with pytest.raises(DataError, match=rf"m: a weight of the model is .*, and {to} keeps them in float32"):
+            export(replace(linear, weights=linear.weights * 1e300), "m", to)
+
+
 def test_what_is_said_of_linear_rankers_is_true_of_the_format(workplace):
     queries = data()
     plain, net = ltr.LeastSquares().fit(queries), ltr.LambdaRank(epochs=2).fit(queries)
