@@ -20,7 +20,7 @@ from ltr.data.arrays import few_of
 from ltr.rankers.base import Json
 from ltr.trees.ensemble import Trees, documents_below
 from tasks.data.json_lines import read_json_file
-from tasks.export.ensembles import whole_score
+from tasks.export.ensembles import grown_score
 from tasks.records import DataError
 
 _KIND = "query_extractor"
@@ -33,7 +33,7 @@ def elastic_body(ranker: ltr.Ranker, name: str, complete: bool) -> str:
         "description": f"{name}: {ranker.kind}",
         "model_type": "tree_ensemble",
         "inference_config": {"learning_to_rank": {"feature_extractors": []}},
-        "definition": {"preprocessors": [], "trained_model": elastic_ensemble(whole_score(ranker, "elastic"), ranker.names)},
+        "definition": {"preprocessors": [], "trained_model": elastic_ensemble(grown_score(ranker, "elastic"), ranker.names)},
     }
     return json.dumps(body, ensure_ascii=False)
 

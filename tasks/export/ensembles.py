@@ -48,3 +48,17 @@ def whole_score(ranker: ltr.Ranker, to: str) -> Trees:
     if (base := base_of(ranker)) is not None:
         raise ValueError(f"the scores of base {base!r} are added to the trees', which {to} cannot say; onnx can")
     return trees_of(ranker)
+
+
+def grown_score(ranker: ltr.Ranker, to: str) -> Trees:
+    """`whole_score`, for formats whose readers refuse a model without a tree.
+
+    Raises:
+        ValueError: as `whole_score`, and for a ranker without a tree.
+    """
+    trees = whole_score(ranker, to)
+    if trees.n_trees == 0:
+        raise ValueError(
+            f"the model has no trees (no split gained anything in training), and what reads {to} does not support an empty ensemble"
+        )
+    return trees

@@ -22,7 +22,7 @@ from ltr.trees import dumps, formats
 from ltr.trees.ensemble import Trees
 from tasks.export.elastic import elastic_body, with_extractors
 from tasks.export.engines import Engine
-from tasks.export.ensembles import Writer, trees_of, whole_score
+from tasks.export.ensembles import Writer, grown_score, trees_of, whole_score
 from tasks.export.onnx_graphs import imputing_nodes, linear_nodes, net_nodes, onnx_scores, onnx_writer, package, tree_nodes
 from tasks.export.ubjson import XGBOOST_ARRAYS, write_ubjson
 from tasks.export.weights import weights_of
@@ -368,15 +368,15 @@ def _xgboost_ubj(ranker: ltr.Ranker, name: str, complete: bool) -> bytes:
 
 
 def _xgboost_dump(ranker: ltr.Ranker, name: str, complete: bool) -> str:
-    return json.dumps(dumps.xgboost_dump(whole_score(ranker, "xgboost-dump"), ranker.names), ensure_ascii=False)
+    return json.dumps(dumps.xgboost_dump(grown_score(ranker, "xgboost-dump"), ranker.names), ensure_ascii=False)
 
 
 def _lightgbm_dump(ranker: ltr.Ranker, name: str, complete: bool) -> str:
-    return json.dumps(dumps.lightgbm_dump(whole_score(ranker, "lightgbm-dump"), ranker.names), ensure_ascii=False)
+    return json.dumps(dumps.lightgbm_dump(grown_score(ranker, "lightgbm-dump"), ranker.names), ensure_ascii=False)
 
 
 def _opensearch_trees(ranker: ltr.Ranker, name: str, complete: bool) -> str:
-    splits = dumps.xgboost_dump(whole_score(ranker, "opensearch"), ranker.names)
+    splits = dumps.xgboost_dump(grown_score(ranker, "opensearch"), ranker.names)
     return _stored(name, "model/xgboost+json", {"objective": "rank:ndcg", "splits": splits})
 
 

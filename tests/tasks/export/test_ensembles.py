@@ -7,7 +7,7 @@ import pytest
 
 import ltr
 from ltr.rankers.stacked import Stacked
-from tasks.export.ensembles import base_of, trees_of, whole_score
+from tasks.export.ensembles import base_of, grown_score, trees_of, whole_score
 from tests.conftest import make_queries
 
 
@@ -20,6 +20,17 @@ def test_trees_are_the_whole_score_where_there_is_no_base():
     assert base_of(based) == "f1"
     with pytest.raises(ValueError, match="the scores of base 'f1' are added to the trees', which solr cannot say; onnx can"):
         whole_score(based, "solr")
+
+
+def test_a_model_without_trees_is_refused_where_its_readers_would_refuse_it():
+    """Elasticsearch wants ``trained_models`` and OpenSearch ``splits`` that are not empty, Vespa an expression."""
+    queries = make_queries(30)
+    trees = ltr.LambdaMART(n_trees=3, min_docs_in_leaf=3).fit(queries)
+    assert grown_score(trees, "elastic") is trees.trees
+    none = replace(trees, trees=trees.trees.first(0))
+    assert whole_score(none, "solr").n_trees == 0
+    with pytest.raises(ValueError, match=r"the model has no trees .*what reads elastic does not support an empty ensemble"):
+        grown_score(none, "elastic")
 
 
 def test_trees_below_an_average_of_their_scores_are_its_whole_score():

@@ -305,6 +305,18 @@ def test_float32_leaves_are_told_of_trees_of_categories_too(workplace):
     assert [told in " ".join(export_to(model, "m", to).remarks) for to in ("xgboost", "lightgbm")] == [True, False]
 
 
+@pytest.mark.parametrize("to", [name for name, format in FORMATS.items() if "trees" in format.writers])
+def test_a_model_without_trees_is_written_where_its_reader_takes_it(workplace, to):
+    grew = grown(data(), n_trees=1)
+    none = replace(grew, trees=grew.trees.first(0))
+    if to in ("opensearch", "xgboost-dump", "lightgbm-dump", "elastic", "onnx"):
+        with pytest.raises(DataError, match=r"m: .*the model has no trees .*does not support an empty ensemble"):
+            export(none, "m", to)
+        assert not (workplace / "m").exists()
+    else:
+        assert any("all documents score alike" in remark for remark in export_to(none, "m", to).remarks)
+
+
 @pytest.mark.parametrize("to", [name for name, format in FORMATS.items() if "trees" in format.writers and name != "elastic"])
 def test_a_leaf_or_weight_beyond_float32_is_refused_where_it_would_be_infinite(workplace, to):
     queries = data()
