@@ -55,6 +55,19 @@ def test_looks_are_found_where_every_document_was_shown_at_one_rank(attracts):
 
 
 @needs_jit
+def test_few_pages_make_ranks_look_alike():
+    """What docs/clicks.md says of small logs: ranks 2 to 5 are taken for looked at much more than they are, and hardly on 2,000 pages."""
+
+    def beyond(n_pages, seeds):
+        model = ltr.LambdaMART(**SMALL, n_trees=1, unbiased=HOW)
+        found = [model.fit(one_ranker(n_pages, 1, straight, seed)).biases[0, 0] for seed in seeds]
+        return (np.mean(found, axis=0) - LOOKS)[1:5]
+
+    assert (beyond(100, range(1, 7)) > 0.1).all()
+    assert np.abs(beyond(2000, range(1, 3))).max() < 0.06
+
+
+@needs_jit
 def test_looks_are_found_where_relevance_is_that_of_a_world_of_many_features():
     model = ltr.LambdaMART(**SMALL, n_trees=2, unbiased=HOW).fit(pages(jitter=0.0, n_queries=200))
     np.testing.assert_allclose(model.biases[0, 0], LOOKS, atol=0.08)
