@@ -8,6 +8,7 @@ References: ``model/linear`` and ``model/ranklib`` of the Elasticsearch and Open
 """
 
 import json
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -247,7 +248,7 @@ def export_to(
     export(ranker, path, to, complete, engine, extractors)
     remarks = [rule for rule in (remark(ranker, to, complete) for remark in _REMARKS) if rule]
     said = Engine.of(engine).remark if engine is not None else _by_version(ranker, to)
-    remarks = [said, *remarks] if said else remarks
+    remarks = [*filter(None, (said, _ending(path, to))), *remarks]
     verified = None
     if sample is not None and FORMATS[to].scores is None:
         remarks.append(f"not verified: {to} is read by {FORMATS[to].about}")
@@ -326,6 +327,15 @@ def _by_version(ranker: ltr.Ranker, to: str) -> str:
         "below 3.2 take 0 for a feature that a document lacks, 3.2 to 3.7 send it right, later ones follow the model (--engine)"
     )
     return f"versions of OpenSearch {versions}" if told else ""
+
+
+def _ending(path: Path, to: str) -> str:
+    ending = {"xgboost": ".json", "xgboost-ubj": ".ubj"}.get(to, path.suffix)
+    return (
+        f"XGBoost tells its formats apart by the end of a file's name: rename it to {path.stem}{ending}"
+        if path.suffix != ending
+        else ""
+    )
 
 
 def _of_queries(ranker: ltr.Ranker, to: str, complete: bool) -> str:
@@ -414,7 +424,10 @@ def _lightgbm_scores(path: Path, features: NDArray[np.float32], names: tuple[str
 def _xgboost_scores(path: Path, features: NDArray[np.float32], names: tuple[str, ...]) -> NDArray[Any]:
     xgboost = package("xgboost")
     data = xgboost.DMatrix(features, feature_names=list(names))
-    return np.asarray(xgboost.Booster(model_file=str(path)).predict(data, output_margin=True))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*Unknown file format")  # `_ending` says it
+        booster = xgboost.Booster(model_file=str(path))
+    return np.asarray(booster.predict(data, output_margin=True))
 
 
 _TREES = ("trees", "trees of categories")

@@ -132,6 +132,19 @@ def test_xgboosts_binary_form_is_read_and_written_as_xgboost_does(workplace):
     assert again.digest == find_model("m.json", queries.names).digest
 
 
+@pytest.mark.parametrize(("to", "ending"), [("xgboost", ".json"), ("xgboost-ubj", ".ubj")])
+def test_a_name_that_leaves_xgboost_guessing_is_told_in_our_words(workplace, recwarn, to, ending):
+    queries = data()
+    model = grown(queries, n_trees=2)
+    said = f"XGBoost tells its formats apart by the end of a file's name: rename it to m{ending}"
+    for name in ("m", "m.txt"):
+        done = export_to(model, name, to, queries)
+        assert said in done.remarks
+        assert done.verified.documents == len(queries.features)
+    assert said not in export_to(model, f"m{ending}", to, queries).remarks
+    assert not [warning for warning in recwarn if "Unknown file format" in str(warning.message)]
+
+
 def test_linear_rankers(workplace):
     queries = data()
     for ranker in (ltr.LeastSquares(), ltr.AdaRank(rounds=5)):
