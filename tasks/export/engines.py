@@ -81,12 +81,17 @@ class Engine:
         Raises:
             ValueError: naming the first split for which it does not.
         """
-        if self.name == "opensearch" and to == "xgboost" and np.isinf(trees.threshold).any():
-            raise ValueError(
-                f"{self} does not support infinite split conditions, by which a tree tells missing values from all others: use opensearch"
-            )
         if self.name == "opensearch" and to != "ranklib" and self._before(_BY_NODE):
             formats.check_complete(trees, names, str(self))
+
+    def check_conditions(self, trees: Trees, to: str) -> None:
+        """Checks that the engine reads the splits: JSON has no infinite ones, by which a tree tells missing values from all others.
+
+        Raises:
+            ValueError: naming the format that has them finite.
+        """
+        if self.name == "opensearch" and to == "xgboost" and np.isinf(trees.threshold).any():
+            raise ValueError(f"{self} does not support infinite split conditions, which these trees have: use opensearch")
 
     def check_names(self, trees: Trees, names: tuple[str, ...]) -> None:
         """Checks that the engine takes the names that trees split by for features. Vespa writes them into an expression as they are: ``2 < 0.5`` there

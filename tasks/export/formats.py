@@ -157,6 +157,7 @@ def _require_engine(ranker: ltr.Ranker, path: Path, to: str, complete: bool, eng
             raise ValueError(f"{opens} reads no splits by categories; train without them (data.ignore)")
         if form_of(ranker) == "trees":
             opens.check_names(trees_of(ranker), ranker.names)
+            opens.check_conditions(trees_of(ranker), to)
         if form_of(ranker) == "trees" and not complete:
             opens.check_missing(trees_of(ranker), ranker.names, to)
     except ValueError as error:

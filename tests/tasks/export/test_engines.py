@@ -140,9 +140,11 @@ def test_what_an_engine_does_not_open(workplace, model, engine, to, says):
 
 def test_an_infinite_condition_is_no_json(workplace, model):
     odd = replace(model, trees=join([model.trees, stump(np.inf)]))
-    with pytest.raises(DataError, match="does not support infinite split conditions"):
-        export(odd, "m", "xgboost", engine="opensearch-3.8")
-    export(odd, "m", "opensearch", engine="opensearch-3.8")
+    for complete in (False, True):
+        with pytest.raises(DataError, match=r"does not support infinite split conditions, which these trees have: use opensearch$"):
+            export(odd, "m", "xgboost", complete, engine="opensearch-3.8")
+        export(odd, "m", "opensearch", complete, engine="opensearch-3.8")
+        json.loads((workplace / "m").read_text(), parse_constant=pytest.fail)
 
 
 @pytest.mark.parametrize("name", ["2", "1e5", "price-usd", "title bm25", "größe", "a\n", "bm25(title", ""])
