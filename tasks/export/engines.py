@@ -31,6 +31,12 @@ _BY_NODE, _AWARE = (3, 8), (3, 2)
 _ARGUMENTS = r"\([^()]*(?:\([^()]*\)[^()]*)*\)"
 _VESPA_FEATURE = re.compile(rf"[A-Za-z_][A-Za-z0-9_]*(?:{_ARGUMENTS})?(?:\.[A-Za-z0-9_]+)*")
 """``popularity``, ``bm25(title)``, ``fieldMatch(title).completeness``."""
+_VESPA_CALLS = (
+    "acos|asin|atan2?|avg|bit|ceil|cosh?|count|elu|erf|exp|fabs|floor|fmod|hamming|if|isNan|join|ldexp|log|log10|map|max|median|min|pow|prod|reduce|relu|"
+    "sigmoid|sinh?|sqrt|sum|tanh?"
+)
+_VESPA_WORD = re.compile(rf"true|false|({_VESPA_CALLS})\(.*")
+"""What its grammar reads before features: constants, and functions of features, as in ``log(popularity)``."""
 
 
 @dataclass(frozen=True)
@@ -95,14 +101,14 @@ class Engine:
 
     def check_names(self, trees: Trees, names: tuple[str, ...]) -> None:
         """Checks that the engine takes the names that trees split by for features. Vespa writes them into an expression as they are: ``2 < 0.5`` there
-        is a comparison of two numbers, and ``price-usd < 9`` asks for a difference.
+        is a comparison of two numbers, ``price-usd < 9`` asks for a difference, and ``log(price) < 9`` for the logarithm of a feature ``price``.
 
         Raises:
             ValueError: naming the first that is none.
         """
         split = [names[feature] for feature in np.unique(trees.feature)]
-        strange = [name for name in split if self.name == "vespa" and not _VESPA_FEATURE.fullmatch(name)]
-        if strange:
+        strange = [name for name in split if not _VESPA_FEATURE.fullmatch(name) or _VESPA_WORD.fullmatch(name)]
+        if self.name == "vespa" and strange:
             raise ValueError(
                 f"{self} would read {strange[0]!r} as an expression and not as a feature, such as popularity, bm25(title) or fieldMatch(title).completeness; "
                 "rename it"

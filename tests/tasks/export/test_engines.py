@@ -147,9 +147,27 @@ def test_an_infinite_condition_is_no_json(workplace, model):
         json.loads((workplace / "m").read_text(), parse_constant=pytest.fail)
 
 
-@pytest.mark.parametrize("name", ["2", "1e5", "price-usd", "title bm25", "größe", "a\n", "bm25(title", ""])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "2",
+        "1e5",
+        "price-usd",
+        "title bm25",
+        "größe",
+        "a\n",
+        "bm25(title",
+        "",
+        "log(price)",
+        "log10(price)",
+        "max(price,1)",
+        "isNan(a)",
+        "true",
+    ],
+)
 def test_names_that_are_expressions_to_vespa_are_refused(workplace, model, name):
-    """Its importers write ``if (NAME < 0.5, …)``; ``2 < 0.5`` compares numbers, and ``price-usd < 9`` asks for a difference."""
+    """Its importers write ``if (NAME < 0.5, …)``; ``2 < 0.5`` compares numbers, and ``price-usd < 9`` asks for a difference, and
+    ``log(price) < 9`` for the logarithm of ``price``."""
     named = replace(model, names=(name, *model.names[1:]))
     with pytest.raises(DataError, match=r"vespa would read .* as an expression and not as a feature"):
         export(named, "m", "xgboost-dump", engine="vespa")
@@ -159,7 +177,10 @@ def test_names_that_are_expressions_to_vespa_are_refused(workplace, model, name)
 @pytest.mark.parametrize(
     ("name", "to"),
     [
-        *product(["price_usd", "bm25(title)", "fieldMatch(title).completeness"], ["xgboost-dump", "lightgbm-dump"]),
+        *product(
+            ["price_usd", "bm25(title)", "fieldMatch(title).completeness", "max", "log_price", "logged(a)", "if", "truex"],
+            ["xgboost-dump", "lightgbm-dump"],
+        ),
         ("tensor(query(a),x).max", "xgboost-dump"),  # LightGBM takes no commas
     ],
 )
