@@ -7,7 +7,8 @@ g_u > g_l, shown at ranks p and r:
   Agarwal et al. 2019): gains are divided by θ, how often a rank is looked at, not below a least one, times what makes the mean weight of
   clicks 1. Pages are not divided by their ideal: of a page with one click that would take the weight out again.
 - ``pairwise``: the pair counts 1/(t⁺_p·t⁻_r). Both are learned: after each iteration t⁺_p is what the pairs clicked at p cost, each divided
-  by its t⁻, over the same of the first rank, to the power 1/(1 + regularisation); t⁻ likewise (Hu et al. 2019, eq. 30 and 31).
+  by its t⁻, for each time that p was shown, over the same of the first rank, to the power 1/(1 + regularisation); t⁻ likewise (Hu et al.
+  2019, eq. 30 and 31, where every page shows every rank: sums alone would take a rank that few pages have for one that is hardly looked at).
 - ``additive``: λ's are taken at scores to which a bias b_p of the rank is added; after each iteration b_p makes a step of Newton along the
   sum of the λ's of what was shown there, times the learning rate, with a penalty on b².
 
@@ -39,7 +40,7 @@ from ltr.metrics.dcg import dcg_share_prepare
 from ltr.metrics.measure import N_AUX, PREPARE, ROW, Measure, curve_of, prepare_kernel, ranking_gains, row_kernel
 from ltr.objectives.lambda_objective import Objective
 from ltr.objectives.pair_costs import NEAR
-from ltr.objectives.rank_sums import RankSums
+from ltr.objectives.rank_sums import VANISHED, RankSums
 from ltr.objectives.seam import QueryObjective, gradients_kernel, gradients_signature
 from ltr.objectives.terms import Term, pair_groups, settled
 
@@ -312,6 +313,7 @@ class PairwiseObjective:
         curve, cutoff = curve_of(measure, longest, conventions)
         self.how, self.shown_at = how, how.shown_at(queries, term)
         self._sums = RankSums(self.shown_at, ranks_of(begun), machines)
+        (self._pages_with,) = self._sums([np.repeat(queries.shares, np.diff(queries.offsets))])
         self.biases = [*widened(begun, len(self._sums.documents), 1.0, 2)]
         gains = ranking_gains(measure, labels, conventions)
         ones, definition = np.ones(queries.n_documents), measure.definition
@@ -338,12 +340,14 @@ class PairwiseObjective:
         return found[0].copy(), found[1].copy()
 
     def _learned(self, costs: Floats, before: Floats) -> Floats:
-        """t⁺ and t⁻ of what the pairs cost, ``float64 [2, documents]``; relative to the first rank that has any, and as they were where
-        no pair costs anything."""
+        """t⁺ and t⁻ of what the pairs cost, ``float64 [2, documents]``, on a page that shows the rank; relative to the first rank that has any, and as
+        they were where no pair costs anything."""
         after = before.copy()
         for side, own in zip(after, self._sums(costs), strict=True):
             if (own > 0).any():
-                side[:] = np.maximum((own / own[own > 0][0]) ** (1.0 / (1.0 + self.how.strength)), LEAST_SHARE)
+                first = np.flatnonzero(own)[0]
+                shown = self._pages_with[first] / np.maximum(self._pages_with, VANISHED)
+                side[:] = np.maximum((own / own[first] * shown) ** (1.0 / (1.0 + self.how.strength)), LEAST_SHARE)
         return after
 
 

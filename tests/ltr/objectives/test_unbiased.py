@@ -88,6 +88,36 @@ def test_an_iteration_of_pairs_by_hand(cost):
     assert np.array_equal(again[0], gradient)
 
 
+def ending_early(queries, share=0.9, rank=4, seed=0):
+    """The pages, of which this share ends at this rank."""
+    short = np.random.default_rng(seed).random(queries.n_queries) < share
+    return keep(queries, ~(short[queries.of_query] & (queries.sources["position"] > rank)))
+
+
+def test_what_pairs_cost_is_counted_by_the_pages_that_show_a_rank():
+    queries, rng = ending_early(pages(n_queries=6, per_query=4), 0.5), np.random.default_rng(0)
+    shares = rng.uniform(0.5, 3.0, queries.n_queries)
+    queries, scores = replace(queries, weights=shares), rng.normal(size=queries.n_documents)
+    objective = PairwiseObjective(queries, Term(), Unbiased("pairwise", regularisation=2.0), ltr.Conventions(), 1.0)
+    objective(scores, 0)
+    place, of_row = queries.sources["position"].astype(int) - 1, np.repeat(shares, np.diff(queries.offsets))
+    costs = by_hand(queries, Term(), scores, *np.ones((2, 8)))[2:] * of_row
+    for side, own in zip(objective.biases[1], costs, strict=True):
+        each = np.array([own[place == rank].sum() / of_row[place == rank].sum() for rank in range(8)])
+        np.testing.assert_allclose(side, np.maximum((each / each[each > 0][0]) ** (1 / 3), LEAST_SHARE), rtol=1e-9)
+
+
+@needs_jit
+def test_ranks_that_few_pages_show_are_not_taken_for_ranks_that_few_look_at():
+    """Of pages that mostly end at rank 4, sums alone gave ranks 5 to 8 a t⁺ of .01 to .02, and NDCG@10 was .67 for .87 of clicks as they are."""
+    queries = ending_early(pages(jitter=100.0, per_query=30))
+    model = ltr.LambdaMART(**SMALL, **MORE, unbiased=Unbiased("pairwise", regularisation=0.0)).fit(queries)
+    np.testing.assert_allclose(model.biases[-1][0], LOOKS, atol=0.15)
+    assert value(ltr.LambdaMART(**SMALL, **MORE, unbiased="pairwise").fit(queries)) > value(
+        ltr.LambdaMART(**SMALL, **MORE).fit(queries)
+    )
+
+
 @pytest.mark.parametrize("measure", ["ndcg@3", "map", "err"])
 def test_pairs_that_all_count_alike_are_those_of_the_objective(measure):
     queries, term = pages(n_queries=8, per_query=2), Term(measure)
