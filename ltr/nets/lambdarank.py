@@ -217,7 +217,7 @@ class LambdaRank(Ranker):
                 raise ValueError(f"LambdaRank: count_pairs={self.count_pairs}, but dla does not learn from pairs; set it to 0")
 
     def check(self, queries: Queries) -> None:
-        """Raises ValueError for propensities that do not reach as deep as documents were shown."""
+        """Raises ValueError for clicks without a rank, or propensities that do not reach as deep as documents were shown."""
         super().check(queries)
         if self._way:
             self._way.check_pages(queries, self.terms[0])

@@ -182,9 +182,10 @@ class Unbiased(Named):
             )
 
     def check_pages(self, queries: Queries, term: Term) -> None:
-        """`require_looks` of what these pages show."""
+        """That there is a rank for every label (`shown_at`), and `require_looks` of what these pages show."""
+        shown_at = self.shown_at(queries, term)
         if self.propensities:
-            self.require_looks(int(self.shown_at(queries, term).max(initial=-1)) + 1)
+            self.require_looks(int(shown_at.max(initial=-1)) + 1)
 
     def shown_at(self, queries: Queries, term: Term) -> Ints:
         """Ranks from 0, ``int64 [documents]``; −1 for documents without a label.

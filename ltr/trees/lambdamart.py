@@ -191,7 +191,8 @@ class LambdaMART(TreeRanker):
         return read_by(self)
 
     def check(self, queries: Queries) -> None:
-        """Raises ValueError for fewer documents than two leaves need, and for propensities that do not reach as deep as documents were shown."""
+        """Raises ValueError for fewer documents than two leaves need, for clicks without a rank, and for propensities that do not reach as deep as
+        documents were shown."""
         super().check(queries)
         learned = self.learned_documents(queries)
         self.least_docs(queries.n_documents if learned is None or not learned.any() else int(learned.sum()))

@@ -102,6 +102,13 @@ def test_parts_are_rotated_and_shared_queries_refused(workplace):
             {"data": {"files": "a.csv", "drop": ["b"]}, "rankers": {"c": {"kind": "conditional"}}},
             r"rankers\.c: labels of 'label' have 3 levels, and conditional models need two: make some with data.binarise",
         ),
+        *(
+            (
+                {"rankers": {"c": {"kind": kind, "unbiased": {"kind": "pairwise", "positions": "rank"}}}},
+                "rankers.c: no label source 'rank' in this data set; choose from: label",
+            )
+            for kind in ("lambdamart", "lambdarank")
+        ),
         ({"parts": 99}, "parts: 99 of 12 training queries"),
     ],
 )
