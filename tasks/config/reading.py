@@ -4,7 +4,7 @@ import difflib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from copy import deepcopy
+from copy import copy, deepcopy
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -165,7 +165,7 @@ def _study(written: dict[str, Any], path: str | Path, overrides: Iterable[str]) 
     runs: dict[str, RunConfig] = {}
     columns: dict[str, tuple[str, ...]] = {}
     for label, about in datasets.items():
-        strange = sorted(set(about) - {"data", "conventions", "rankers"}) if isinstance(about, dict) else [str(about)]
+        strange = sorted(set(about) - {"data", "conventions", "rankers"}, key=str) if isinstance(about, dict) else [str(about)]
         if strange:
             raise ConfigError(f"{path}: datasets.{label}: a data set has data, conventions and rankers, not {strange[0]!r}")
         whole = deepcopy({**written, **about})
@@ -177,6 +177,7 @@ def _study(written: dict[str, Any], path: str | Path, overrides: Iterable[str]) 
             )
         runs |= {run: parse({**config, "name": f"{name}-{run}"}, f"{path}: datasets.{label}") for run, config in own.items()}
         columns[str(label)] = tuple(own)
+    _require_set(datasets, given)
     if repeat and not any(_section_at({**written, **about}, repeat[0]) is not None for about in datasets.values()):
         raise ConfigError(f"{path}: repeat: no data set has the section of {repeat[0]}")
     rankers = list(dict.fromkeys(ranker for config in runs.values() for ranker in config.rankers))
@@ -194,8 +195,18 @@ def _set_in(label: str, about: Mapping[str, Any], overrides: Iterable[str]) -> I
             yield said.removeprefix(own)
             continue
         section, *below = _place_of(said.partition("=")[0])
-        if section in about and (section != "rankers" or (below and below[0] in about[section])):
+        names = [".".join(below[:n]) for n in range(1, len(below) + 1)]
+        if section in about and (section != "rankers" or any(name in about[section] for name in names)):
             yield said
+
+
+def _require_set(datasets: Mapping[str, Any], overrides: Iterable[str]) -> None:
+    """Raises ConfigError for what is set of rankers, where every data set has rankers of its own and this is of none of them."""
+    for said in overrides:
+        is_of_rankers = _place_of(said.partition("=")[0])[0] == "rankers" and all("rankers" in about for about in datasets.values())
+        if is_of_rankers and not any([*_set_in(str(label), about, [said])] for label, about in datasets.items()):
+            known = ", ".join(dict.fromkeys(str(name) for about in datasets.values() for name in about["rankers"]))
+            raise ConfigError(f"--set {said}: every data set has rankers of its own; name one of them: {known}")
 
 
 Repeat = tuple[str, list[Any]]
@@ -225,10 +236,9 @@ def _repetitions(written: dict[str, Any], repeat: Repeat | None) -> Iterator[tup
         yield "", written
         return
     for value in repeat[1]:
-        changed = deepcopy(written)
-        section = _section_at(changed, repeat[0])
-        assert section is not None
-        section[repeat[0].split(".")[-1]] = value
+        changed = dict(written)
+        at, last = _container(changed, repeat[0].split("."), "repeat")
+        at[last] = value
         yield f"-{value}", changed
 
 
@@ -325,21 +335,42 @@ def _place_of(key: str) -> list[str]:
     return ["data", first, *more] if first in Data.model_fields and first not in RunConfig.model_fields else [first, *more]
 
 
+def _container(written: dict[str, Any], keys: Sequence[str], where: str) -> tuple[Any, Any]:
+    """The section or list that what stands under `keys` is in, and its key or place there. Sections that are not there are made; the others on the way
+    are copied, since one that an alias of YAML repeats stands in several places, and only this one is meant.
+
+    A name with dots that is there (``sweep: {objective.1.weight: …}``, a ranker ``v1.2``) is found, and all below ``sweep`` is one name.
+
+    Raises:
+        ConfigError: naming `where`, for a key below what is no section, and a place that a list has not.
+    """
+    at: Any = written
+    rest, name = list(keys), ""
+    while True:
+        there = (n for n in range(len(rest), 0, -1) if isinstance(at, dict) and ".".join(rest[:n]) in at)
+        n = next(there, len(rest) if name == "sweep" else 1)
+        name, rest = ".".join(rest[:n]), rest[n:]
+        if isinstance(at, list) and not (name.isdecimal() and int(name) < len(at)):
+            raise ConfigError(f"{where}: {name!r} is not a place of a list of {len(at)}, counted from 0")
+        place: Any = int(name) if isinstance(at, list) else name
+        if not rest:
+            return at, place
+        below = at.get(place, {}) if isinstance(at, dict) else at[place]
+        if not isinstance(below, dict | list):
+            raise ConfigError(f"{where}: {name!r} is not a section")
+        at[place] = at = copy(below)
+
+
 def override_all(written: dict[str, Any], overrides: Iterable[str]) -> None:
-    """Sets ``key.path=value`` (values in YAML) in a written configuration; keys below ``sweep`` are paths themselves, and ``data.`` may be
-    left out in front of a key that only the section of the data has."""
+    """Sets ``key.path=value`` (values in YAML) in a written configuration; keys below ``sweep`` are paths themselves, numbers are places of a list
+    (``rankers.graded.objective.1.weight``), and ``data.`` may be left out in front of a key that only the section of the data has."""
     for override in overrides:
         key, equals, value = override.partition("=")
         if not equals:
             raise ConfigError(f"--set {override}: write it as key.path=value")
         if key in EVIDENCE and not value.strip():
             raise ConfigError(f"--set {override}: {_asks_for_nothing(key)}")
-        at = written
-        *parents, last = _place_of(key)
-        for part in parents:
-            at = at.setdefault(part, {})
-            if not isinstance(at, dict):
-                raise ConfigError(f"--set {override}: {part!r} is not a section")
+        at, last = _container(written, _place_of(key), f"--set {override}")
         try:
             at[last] = from_yaml(value, "--set")
         except ConfigError:

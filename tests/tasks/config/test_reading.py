@@ -167,6 +167,59 @@ def test_overrides(tmp_path):
         read(path, ["data.files.x=1"])
 
 
+ANCHORED = """
+data: {files: a.txt}
+rankers:
+  a: &trees {kind: lambdamart, sweep: {n_leaves: [3, 4]}}
+  b: *trees
+  c: {<<: *trees, n_trees: 7}
+"""
+
+
+def test_what_is_set_of_an_anchored_section_is_not_set_of_its_aliases(tmp_path):
+    path = tmp_path / "c.yaml"
+    path.write_text(ANCHORED)
+    found = read(path, ["rankers.a.n_trees=5", "rankers.a.sweep.n_leaves=[9]"]).rankers
+    assert {name: one.n_trees for name, one in found.items()} == {"a": 5, "b": 500, "c": 7}
+    assert {name: one.sweep["n_leaves"] for name, one in found.items()} == {"a": [9], "b": [3, 4], "c": [3, 4]}
+    path.write_text("datasets: {A: {data: {generate: &g {seed: 1}}}, B: {data: {generate: *g}}}")
+    seeds = {label: run.data.generate.seed for label, run in read_any(path, ["datasets.A.data.generate.seed=2"]).runs.items()}
+    assert seeds == {"A": 2, "B": 1}
+    path.write_text(
+        f"repeat: {{rankers.a.n_trees: [5, 6]}}\ndatasets: {{A: {{data: {{files: a.txt}}}}}}\n{ANCHORED.split('txt}')[1]}"
+    )
+    runs = read_any(path).runs.values()
+    assert [(run.rankers["a"].n_trees, run.rankers["b"].n_trees) for run in runs] == [(5, 500), (6, 500)]
+
+
+def test_set_reaches_names_with_dots_places_of_lists_and_a_rankers_own_sweep(tmp_path):
+    path = tmp_path / "c.yaml"
+    graded = {"kind": "lambdamart", "objective": ["ndcg", {"measure": "map"}], "sweep": {"objective.1.weight": [0.5]}}
+    path.write_text(yaml.safe_dump({**SHORT, "rankers": {"v1.2": graded, "plain": {"kind": "lambdamart"}}}))
+    found = read(path, [
+        "rankers.v1.2.n_trees=3", "rankers.v1.2.objective.1.weight=0.2", "rankers.v1.2.sweep.objective.1.weight=[0.1]",
+        "rankers.plain.sweep.objective.0.cost=[logistic]",
+    ]).rankers  # fmt: skip
+    assert (found["v1.2"].n_trees, found["v1.2"].objective[1].weight) == (3, 0.2)
+    assert found["v1.2"].sweep == {"objective.1.weight": [0.1]}
+    assert found["plain"].sweep == {"objective.0.cost": ["logistic"]}
+    with pytest.raises(ConfigError, match=r"objective.2.weight=1: '2' is not a place of a list of 2, counted from 0"):
+        read(path, ["rankers.v1.2.objective.2.weight=1"])
+
+
+def test_what_is_set_of_a_ranker_that_no_data_set_has_is_refused(tmp_path):
+    path = tmp_path / "s.yaml"
+    rankers = {"A": {"x": {"kind": "lambdamart"}}, "B": {"v1.2": {"kind": "lambdamart"}}}
+    path.write_text(
+        yaml.safe_dump({"datasets": {label: {"data": {"files": "a.txt"}, "rankers": own} for label, own in rankers.items()}})
+    )
+    runs = read_any(path, ["rankers.v1.2.n_trees=3", "rankers.x.n_trees=4"]).runs
+    assert (runs["A"].rankers["x"].n_trees, runs["B"].rankers["v1.2"].n_trees) == (4, 3)
+    for said in ("rankers.typo.n_trees=3", "rankers=auto"):
+        with pytest.raises(ConfigError, match=f"--set {said}: every data set has rankers of its own; name one of them: x, v1.2"):
+            read_any(path, [said])
+
+
 def test_sweeps_reach_into_terms_and_the_rankers_own_wins():
     graded = {
         "kind": "lambdamart",
@@ -272,6 +325,7 @@ def test_a_study_is_one_run_a_data_set(tmp_path):
     for wrong, says in (
         ("datasets: {micro-average: {data: {files: a.txt}}}", "datasets.micro-average: that is the name of the column over all"),
         ("datasets: []", "name each data set, with its data and conventions"),
+        ("datasets: {A: {1: 2, foo: 3}}", "datasets.A: a data set has data, conventions and rankers, not 1"),
         ("datasets: {A: {files: a.txt}}", "datasets.A: a data set has data, conventions and rankers, not 'files'"),
         (text.replace("[linear]", "[lineal]"), "baselines: no ranker 'lineal'; choose from: lambdamart, linear"),
         (text.replace("{files: a.txt}", "{}"), "datasets.A: data: name the data by exactly one of"),
