@@ -9,6 +9,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated, Any
@@ -72,6 +73,17 @@ def _searched_rankers() -> dict[str, dict[str, Any]]:
 
 NOT_SWEPT = frozenset({"kind", "sweep", "search", "select", "on", "best"})
 """What a section has beside parameters of its ranker."""
+
+
+def _counted(written: Any) -> tuple[str, int]:
+    """The parameter of a written section that counts its iterations, and how many there are; an empty name where there is none, or what is set there is
+    no whole number, which the schema refuses."""
+    kind = written.get("kind") if isinstance(written, Mapping) else None
+    name = SECTIONS[kind].core.iterations_from if isinstance(kind, str) and kind in SECTIONS else None
+    value = written.get(name, SECTIONS[str(kind)].model_fields[name].default) if name else None
+    if not name or isinstance(value, bool) or not isinstance(value, int | float) or not float(value).is_integer():
+        return "", 0
+    return name, int(value)
 
 
 @dataclass(frozen=True)
@@ -351,11 +363,12 @@ class RunConfig(Strict):
         where = f"rankers.{ranker}.{'search' if section.search else 'sweep'}"
         written = self._settled(ranker)
         for path, value in settings.items():
-            put(written, path, value, where)
-        for core, own in ((section.core, written), *((SECTIONS[one["kind"]].core, one) for one in written.get("of", ()))):
-            if trained := core.iterations_from:
-                whole = length if length and own is written else round(own[trained] * self.length)
-                own[trained] = max(min(own[trained], 1), whole)
+            put(written, path, deepcopy(value), where)  # what is cut below is this point's, and not the configuration's
+        members = written.get("of")
+        for own in (written, *(members if isinstance(members, list | tuple) else ())):
+            name, number = _counted(own)
+            if name:
+                own[name] = max(min(number, 1), length if length and own is written else round(number * self.length))
         for asked in self.evidence:
             asked.adapt(self, ranker, written)
         try:

@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields
@@ -189,13 +190,15 @@ def multiplied(value: Any, written: Any, path: str) -> Any:
     """A swept value; ``x0.5`` is half of the parameter's own number, rounded to a whole one where that is whole.
 
     Raises:
-        ValueError: for a multiple of what is no number.
+        ValueError: for a multiple of what is no number, and one beyond all numbers.
     """
     if not (isinstance(value, str) and _MULTIPLE.fullmatch(value)):
         return value
     own = number_at(written, path)
     if own is None:
         raise ValueError(f"sweep.{path}: {value} is a multiple of the parameter's own number, and it has none")
+    if not math.isfinite(own * float(value[1:])):
+        raise ValueError(f"sweep.{path}: {value} is beyond any number")
     return max(round(own * float(value[1:])), min(own, 1)) if isinstance(own, int) else float(f"{own * float(value[1:]):.6g}")
 
 

@@ -226,3 +226,32 @@ def test_polishing_climbs_the_measure_that_the_ranker_selects_by():
         {"data": {"files": ["x.txt"]}, "rankers": {"a": {"kind": "least_squares", "select": "map", "polish": {}}}}
     )
     assert config.point("a", {}).section.polish.measure == "map"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("n_trees", 2.5, "valid integer, got a number with a fractional part"),
+        ("n_trees", "ten", "valid integer"),
+        ("n_trees", None, "valid integer"),
+        ("n_trees", [3], "valid integer"),
+        ("n_trees", "x1e400", "sweep.n_trees: x1e400 is beyond any number"),
+        ("of", 3, "valid tuple"),
+        ("of.0", 3, "valid dictionary"),
+        ("of.0.kind", "foo", "'foo'"),
+        ("of.0.n_trees", "ten", "valid integer"),
+    ],
+)
+def test_a_swept_count_that_is_no_whole_number_is_refused_by_name(path, value, said):
+    of = {"of": [{"kind": "lambdamart"}]} if path.startswith("of") else {}
+    written = {"kind": "average" if of else "lambdamart", **of, "sweep": {path: [value]}}
+    with pytest.raises(ConfigError, match=said):
+        parse({"data": {"files": "x"}, "rankers": {"a": written}})
+
+
+def test_members_that_are_swept_are_cut_once_however_often_cells_are_asked_for():
+    of = [[{"kind": "lambdamart", "n_trees": 80}], [{"kind": "lambdamart"}]]
+    written = {"a": {"kind": "average", "of": {"kind": "lambdamart"}, "sweep": {"of": of}}}
+    config = parse({"data": {"files": "x"}, "rankers": written, "length": 0.5})
+    for _ in range(2):
+        assert [point.section.of[0].n_trees for point in config.cells("a")] == [40, 250]
