@@ -200,14 +200,19 @@ def non_inferior(
     Raises:
         ValueError: for a negative margin or a level outside (0, 1).
     """
-    if not 0 <= margin < np.inf or not 0 < level < 1:
-        raise ValueError(f"margin {margin} must not be negative and level {level} lie in (0, 1)")
+    _require_rule(margin, level)
     paired = differences(challenger, baseline)
     most = _most(challenger, baseline, lowest)
     lower = _lower_bound(paired, level, most)
     if margin == 0 and not paired.any():
         return NonInferiority(True, 0.0, lower, margin, level, 0.0)
     return NonInferiority(lower > -margin, float(paired.mean()), lower, margin, level, _p_of_loss(paired, margin, most))
+
+
+def _require_rule(margin: float, level: float) -> None:
+    """Raises ValueError for a negative margin or a level outside (0, 1)."""
+    if not 0 <= margin < np.inf or not 0 < level < 1:
+        raise ValueError(f"margin {margin} must not be negative and level {level} lie in (0, 1)")
 
 
 def enough_differ(paired: Floats) -> bool:
@@ -299,8 +304,13 @@ def lexicographic(
 
     Returns:
         The tiers, and what they amount to: ``better``, ``worse``, or ``open`` where the deciding tier shows neither.
+
+    Raises:
+        ValueError: for a negative margin or a level outside (0, 1).
     """
     tiers = []
+    for margin in margins:
+        _require_rule(margin, level)
     for a, b, margin, least in zip(challenger, baseline, margins, lowest or [0.0] * len(margins), strict=True):
         paired, most = differences(a, b), _most(a, b, least)
         lower, upper = _lower_bound(paired, level, most), -_lower_bound(-paired, level, most)

@@ -33,7 +33,7 @@ def _shared(wanted: Sequence[str], runs: Sequence[Sequence[pl.DataFrame]]) -> li
     for measure in wanted:
         if measure not in shared:
             raise DataError(f"not all of these runs have {measure}; they share: {', '.join(shared)}")
-    return list(wanted) or shared
+    return list(dict.fromkeys(wanted)) or shared
 
 
 def scorecards(stored: Sequence["Stored"], tiers: Sequence[str], margin: float, level: float) -> list[Scorecard]:
@@ -43,13 +43,16 @@ def scorecards(stored: Sequence["Stored"], tiers: Sequence[str], margin: float, 
         tiers: measures, the most important first. `margin`: of all but the last, which decides by any difference.
 
     Raises:
-        DataError: for fewer than two tiers, or one that not all runs have; as `require_one_basis`.
+        DataError: for fewer than two tiers, one that is named twice, or that not all runs have; as `require_one_basis`.
         ValueError: for a measure of which less is better, a negative margin or a level outside (0, 1).
     """
     if len(tiers) < 2:
         raise DataError("a scorecard needs two or more tiers: name each with --tier, the most important first")
     frames = {s.name: [read_values(path, "test") for path in s.paths] for s in stored}
-    keys = _shared([Measure.maximised(tier).key for tier in tiers], list(frames.values()))
+    named = [Measure.maximised(tier).key for tier in tiers]
+    if twice := next((key for k, key in enumerate(named) if key in named[:k]), None):
+        raise DataError(f"--tier {twice}: named twice; each tier decides where those above it leave the decision open")
+    keys = _shared(named, list(frames.values()))
     require_one_basis(stored, keys)
     values = {name: [pooled(parts, key) for key in keys] for name, parts in frames.items()}
     margins, lowest, cards = [margin] * (len(keys) - 1) + [0.0], [lowest_of(key) for key in keys], []

@@ -266,6 +266,15 @@ def test_the_first_tier_that_is_not_equal_decides(first, second, verdicts, compa
     assert tiers[0].upper_bound == -non_inferior(-first, zero, 0.02).lower_bound
 
 
+@pytest.mark.parametrize(
+    ("margin", "level"), [(0.02, 95.0), (0.02, float("nan")), (0.02, 0.0), (-0.02, 0.95), (float("nan"), 0.95)]
+)
+def test_a_graded_comparison_refuses_a_level_or_margin_that_is_none(margin, level):
+    values = np.random.default_rng(6).random(40)
+    with pytest.raises(ValueError, match=f"margin {margin} must not be negative and level {level} lie in"):
+        lexicographic([values, values], [values[::-1], values], [margin, 0.0], level)
+
+
 def test_a_model_and_itself_are_not_told_apart():
     values = np.random.default_rng(6).random(20)
     tiers, found = lexicographic([values, values], [values, values], [0.0, 0.0])

@@ -2,9 +2,12 @@
 
 import numpy as np
 import polars as pl
+import pytest
 
 from tasks.evidence.significance import PairTest
-from tasks.evidence.stored_runs import _more_tests
+from tasks.evidence.stored_runs import _more_tests, compare_stored, scorecards
+from tasks.records import DataError
+from tasks.tracking.runs import Stored
 
 
 def test_not_worse_is_not_more_errors():
@@ -12,3 +15,22 @@ def test_not_worse_is_not_more_errors():
     frames = {"a": [pl.DataFrame({"errors": rng.random(40)})], "b": [pl.DataFrame({"errors": 3 + rng.random(40)})]}
     pair = PairTest("errors", "a", "b", -3.0, 0.1, -30.0, 0.0, 40, 95)
     assert _more_tests(pair, frames, 0.1).not_worse == ("a",)
+
+
+def _stored(folder, name, seed):
+    values = np.random.default_rng(seed).random((2, 20))
+    queries = {"split": ["test"] * 20, "query": [f"q{k:02}" for k in range(20)]}
+    pl.DataFrame({**queries, "ndcg_3": values[0], "map": values[1]}).write_parquet(folder / f"{name}.parquet")
+    return Stored(name, (str(folder / f"{name}.parquet"),))
+
+
+def test_a_measure_that_is_named_twice_is_compared_once_and_a_tier_is_refused(tmp_path):
+    stored = [_stored(tmp_path, "a", 1), _stored(tmp_path, "b", 2)]
+    found = compare_stored(stored, ["ndcg@3", "map", "ndcg_3"])
+    assert found.measures == ("ndcg_3", "map")
+    assert [pair.measure for pair in found.pairs] == ["ndcg_3", "map"]
+    assert [tier.measure for tier in scorecards(stored, ["map", "ndcg@3"], 0.0, 0.95)[0].tiers] == ["map", "ndcg_3"]
+    with pytest.raises(DataError, match="--tier ndcg_3: named twice"):
+        scorecards(stored, ["ndcg@3", "map", "ndcg_3"], 0.0, 0.95)
+    with pytest.raises(ValueError, match="level 95 lie in"):
+        scorecards(stored, ["ndcg_3", "map"], 0.0, 95)
