@@ -3,6 +3,7 @@ click models and interleavings."""
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console
@@ -24,7 +25,7 @@ from tasks.report.outcome import RunOutcome
 from tasks.report.page import table_columns
 from tasks.report.publish import report_page
 from tasks.report.searches import search_sentences
-from tasks.report.study import StudyCell
+from tasks.report.study import StudyCell, StudyTable
 from tasks.tracking.pages import OWN_SERVER
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def _error(mean: Mean) -> str:
 FEW_UNSEEN = 0.995
 """Of places that a log shows: what it does not show beyond that is told with what it might hold."""
 MOST_COLUMNS = 9
-"""With more measures, or where a terminal is too narrow for them, they are the rows, and the rankers the columns."""
+"""With more measures, or data sets of a study, or where a terminal is too narrow for them, they are the rows, and the rankers the columns."""
 WORDS = {"optimum": "green", "not": "red", "inconclusive": "yellow"}
 """Styles of the words in columns that evidence adds."""
 
@@ -69,9 +70,9 @@ def _print_table(console: Console, table: Table) -> None:
     console.print(table)
 
 
-def _print_either_way(console: Console, standings: Standings, made: Callable[[bool], Table]) -> None:
-    """Prints a table, or the one that is `made` with its measures as rows, where there are many measures or the terminal is too narrow."""
-    many = len(standings.measures) > MOST_COLUMNS
+def _print_either_way(console: Console, columns: int, made: Callable[[bool], Table]) -> None:
+    """Prints a table, or the one that is `made` with its columns as rows, where there are many columns or the terminal is too narrow."""
+    many = columns > MOST_COLUMNS
     tables = {_width(console, table): table for turned in (not many, many) for table in [made(turned)]}
     fitting = [width for width in tables if width <= console.width]
     _print_table(console, tables[fitting[-1] if fitting else min(tables)])
@@ -85,7 +86,7 @@ def _width(console: Console, table: Table) -> int:
 def show(outcome: RunOutcome, words: TextIO) -> None:
     """Prints the end of a run."""
     console = _console(words)
-    _print_either_way(console, outcome.standings, lambda turned: _rankers(outcome, turned))
+    _print_either_way(console, len(outcome.standings.measures), lambda turned: _rankers(outcome, turned))
     console.print(LETTERS, highlight=False)
     for found in outcome.evidence:
         for sentence in found.sentences():
@@ -158,16 +159,25 @@ def _placed(cell: StudyCell | None) -> str:
     return f"[{colour}]{text}[/]" if colour else text
 
 
+def _datasets(table: StudyTable, measure: str, title: str, turned: bool) -> Table:
+    """Rankers × data sets by one measure, or `turned` data sets × rankers."""
+    datasets, lines = (*table.datasets, MICRO), table.lines(measure)
+    made = Table(title=title, title_justify="left", title_style="bold")
+    made.add_column("data set" if turned else "ranker")
+    for column in table.rankers if turned else datasets:
+        made.add_column(_plain(column), justify="right")
+    rows = zip(*lines, strict=True) if turned else lines
+    for name, cells in zip(datasets if turned else table.rankers, rows, strict=True):
+        made.add_row(_plain(name), *map(_placed, cells))
+    return made
+
+
 def show_study(outcome: "StudyOutcome", name: str, words: TextIO) -> None:
     """Prints the table of several data sets, a part a measure."""
     console, table = _console(words), outcome.table
     for measure in table.measures:
-        part = Table(title=f"{_plain(name)}: {title_of(measure)}", title_justify="left", title_style="bold")
-        for column in ("ranker", *table.datasets, MICRO):
-            part.add_column(column, justify="left" if column == "ranker" else "right")
-        for ranker, cells in zip(table.rankers, table.lines(measure), strict=True):
-            part.add_row(_plain(ranker), *map(_placed, cells))
-        _print_table(console, part)
+        title = f"{_plain(name)}: {title_of(measure)}"
+        _print_either_way(console, len(table.datasets) + 1, partial(_datasets, table, measure, title))
     wins = ", ".join(f"{ranker} {n}" for ranker, n in table.wins.items() if n)
     console.print(
         f"Best in a column: {wins}.\n+ −: significantly better or worse than the best baseline (95 %; in brackets 90 %).",
@@ -364,7 +374,7 @@ def _runs(table: Standings, turned: bool) -> Table:
 def show_comparison(table: Standings, words: TextIO) -> None:
     """Prints the standings of stored runs, and every pair with its tests."""
     console = _console(words)
-    _print_either_way(console, table, lambda turned: _runs(table, turned))
+    _print_either_way(console, len(table.measures), lambda turned: _runs(table, turned))
     with_margin = any(pair.not_worse is not None for pair in table.pairs)
     columns = ("measure", "difference of", "mean", "SE", "t", "p", "Holm p", "randomisation p", "bootstrap 95 %")
     tests = Table(*columns, *(["not worse"] if with_margin else []), title="Paired tests", title_justify="left", title_style="bold")

@@ -59,6 +59,7 @@ def _start(
         from tasks.tracking.description import commit
         from tasks.tracking.store import opened, patient
 
+    runner = runner_of(given.runner)
     if is_cold():
         _compile()
     if given.record:
@@ -83,7 +84,7 @@ def _start(
         else:
             try:
                 with working():
-                    outcome = runner_of(given.runner).start(run, config, given.fresh)
+                    outcome = runner.start(run, config, given.fresh)
             except PartlyFailedError as failed:
                 outcome = failed.outcome
             written, failures, outcomes = outcome.as_json(), outcome.failures, (outcome,)

@@ -231,6 +231,19 @@ def test_a_study_is_a_part_a_measure(capsys):
     assert "Report: study.html" in text
 
 
+@pytest.mark.parametrize("n", [9, 14])
+def test_many_data_sets_of_a_study_are_rows(capsys, n):
+    """Of 14 data sets numbers stood on two lines each, ``.512`` and ``3+``."""
+    datasets = tuple(f"collection {k}" for k in range(n))
+    cells = {name: StudyCell(0.5 + k / 100, 20, 1, 95, 0.0123) for k, name in enumerate((*datasets, MICRO))}
+    table = StudyTable(datasets, ("map",), (), {"trees": {"map": cells}, "net": {"map": cells}}, {"trees": n})
+    show_study(StudyOutcome("0123", {}, table, Path("study.html"), ()), "s", sys.stdout)
+    text = printed(capsys)
+    assert re.search(r"data set\s*┃\s*trees\s*┃\s*net", text)
+    assert row_of(text, "collection 8")[:2] == [["collection 8", ".5800+", ".5800+"], ["", "±.0123", "±.0123"]]
+    assert row_of(text, MICRO)[0][1] == f".{50 + n}00+"
+
+
 def test_a_comparison_has_the_means_and_every_pairs_tests(capsys):
     table = standings()
     (pair,) = table.pairs

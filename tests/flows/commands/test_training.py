@@ -35,7 +35,10 @@ def test_a_configuration_that_is_not_there(workplace, capsys):
     assert "c2.yaml: no such file" in capsys.readouterr().err
 
 
-def test_runner_forms(workplace, capsys):
+def test_runner_forms(workplace, capsys, monkeypatch):
+    monkeypatch.setattr("flows.commands.training._compile", lambda: pytest.fail("kernels were compiled first"))
+    monkeypatch.setattr("ltr.trees.grower.is_cold", lambda: True)
+    monkeypatch.setattr("tasks.tracking.store.opened", lambda: pytest.fail("MLflow was opened first"))
     (workplace / "c.yaml").write_text("data: {files: a.txt}\n")
     (workplace / "a.txt").touch()
     assert main(["run", "c.yaml", "--runner", "rocket"]) == 1
