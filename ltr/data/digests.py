@@ -57,10 +57,11 @@ def equal_parts(keys: NDArray[np.uint64], n: int, seeds: tuple[int, ...]) -> NDA
 def row_digests(features: NDArray[np.float32]) -> NDArray[np.uint64]:
     """64-bit digest of each row of ``features [documents, features]``; 0 equals -0, all NaN are equal. Sparse rows have those of dense ones."""
     digests = np.empty(features.shape[0], np.uint64)
-    if is_sparse(features):
-        _digest_sparse_rows(*parts_of(features), features.shape[1], digests)
-    else:
-        _digest_rows(np.ascontiguousarray(features, np.float32), digests)
+    with np.errstate(over="ignore"):  # products wrap around, of which numpy warns where nothing is compiled
+        if is_sparse(features):
+            _digest_sparse_rows(*parts_of(features), features.shape[1], digests)
+        else:
+            _digest_rows(np.ascontiguousarray(features, np.float32), digests)
     return mix(digests)
 
 
