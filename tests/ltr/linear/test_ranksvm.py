@@ -75,3 +75,32 @@ def test_documents_without_a_label_are_in_no_pair():
     holes = replace(queries, labels=np.where(known, queries.labels, np.nan))
     ranker = ltr.RankSVM(standardise=False)
     assert ranker.fit(holes).weights == pytest.approx(ranker.fit(keep(queries, known)).weights, rel=1e-6)
+
+
+def separable():
+    """Queries whose labels are steps of a linear score: a weight vector orders every pair."""
+    rng = np.random.default_rng(3)
+    offsets = np.append(0, np.cumsum(rng.integers(1, 12, 100)))
+    features = rng.normal(size=(offsets[-1], 4)).astype(np.float32)
+    return ltr.Queries(features, np.clip(np.floor(2 + features @ [1.0, -0.5, 0.3, 2.0]), 0, 4), offsets)
+
+
+@pytest.mark.parametrize("C", [1e-2, 1e2, 1e4, 1e6])
+def test_the_minimum_is_reached_where_a_large_C_meets_data_that_can_be_separated(C):
+    """The objective was 200 times its minimum there, and told as the end. Below: what the dual of the slacks comes to, which no minimum is below."""
+    queries = separable()
+    model = ltr.RankSVM(C=C, standardise=False).fit(queries)
+    of_query, labels = queries.of_query, queries.labels
+    upper, lower = np.nonzero((of_query[:, None] == of_query) & (labels[:, None] > labels))
+    pairs = queries.features[upper].astype(float) - queries.features[lower]
+    slacks = np.maximum(0, 1 - pairs @ model.weights)
+    objective = 0.5 * (model.weights**2).sum() + C * (slacks**2).sum()
+    duals = 2 * C * slacks
+    below = duals.sum() - 0.5 * ((duals @ pairs) ** 2).sum() - (duals**2).sum() / (4 * C)
+    assert below <= objective <= below * (1 + 1e-4)
+    assert model.remarks[0].startswith(f"objective {objective:.4f} after ")
+
+
+def test_too_few_iterations_are_told():
+    remark = ltr.RankSVM(C=1e6, iterations=5).fit(separable()).remarks[0]
+    assert remark.endswith(" after 5 Newton steps: iterations=5 end before the minimum")
