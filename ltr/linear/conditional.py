@@ -307,10 +307,12 @@ class ConditionalModel(LinearRanker):
         return Walk(self.samples, self.length, self.restart, self.skew)
 
     def check(self, queries: Queries) -> None:
-        """Raises ValueError for labels of other than two levels, and where the loss reads Δ and Δ is 0, or undefined, for every ranking."""
+        """Raises ValueError for labels of other than two levels, where no query has both of them, and where the loss reads Δ and Δ is 0, or
+        undefined, for every ranking."""
         super().check(queries)
         labels = binary_labels(queries, Measure.of(self.measure).source)
-        if self.loss != "mle" and not self.closed and not tells_rankings_apart(queries, self.measure, self.conventions):
+        apart = tells_rankings_apart(queries, self.measure, self.conventions)
+        if self.loss != "mle" and not self.closed and not apart:
             measure = Measure.of(self.measure)
             low, high = (queries.source(measure.source)[labels == level][0] for level in (0, 1))
             rule = f", as conventions.threshold is {self.conventions.threshold:g}" if measure.source == "label" else ""
@@ -330,7 +332,7 @@ class ConditionalModel(LinearRanker):
         """The weights of the start with the lowest objective.
 
         Raises:
-            ValueError: as `check`, and where no query has labels of both levels.
+            ValueError: as `check`.
         """
         self.check(queries)
         starts = [

@@ -249,3 +249,15 @@ def test_the_closed_form_reads_no_measure_of_rankings():
     closed = ltr.ConditionalModel(measure="auc", closed=True, conventions=ltr.Conventions(threshold=2)).fit(queries)
     assert np.array_equal(closed.weights, ltr.ConditionalModel(measure="auc", closed=True).fit(queries).weights)
     assert closed.weights.any()
+
+
+@pytest.mark.parametrize("loss", ["mle", "convex", "exp_gain"])
+@pytest.mark.parametrize("closed", [True, False])
+def test_queries_of_one_class_each_are_refused_before_anything_is_learned(loss, closed):
+    """The closed forms said "need at least one array to concatenate"."""
+    queries = binary(10)
+    ranker = ltr.ConditionalModel(loss=loss, measure="auc:one", closed=closed)
+    queries = replace(queries, sources={"one": queries.of_query % 2.0})
+    for refuses in (ranker.check, ranker.fit):
+        with pytest.raises(ValueError, match="no query has both a relevant and another document by the labels of 'one'"):
+            refuses(queries)
