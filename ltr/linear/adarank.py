@@ -69,7 +69,7 @@ class AdaRank(LinearRanker):
         for k in range(1, self.rounds + 1):
             worth = (weak * shares).sum(axis=1)
             chosen = int(np.argmax(worth))
-            alpha = 0.5 * math.log((1 + worth[chosen]) / max(1 - worth[chosen], 1e-12))
+            alpha = 0.5 * math.log(max(1 + worth[chosen], 1e-12) / max(1 - worth[chosen], 1e-12))
             weights = weights.copy()
             weights[chosen % n] += alpha if chosen < n else -alpha
             reached = values(products(features, weights))[counted]

@@ -85,3 +85,10 @@ def test_a_feature_that_is_the_label_has_a_finite_weight():
     model = ltr.AdaRank(measure="ndcg_5", patience=1).fit(queries)
     assert np.isfinite(model.weights).all()
     assert model.weights[0] > 0
+
+
+def test_features_that_order_no_pair_have_weights_all_the_same():
+    """With the worst of all ties τ is −1 there, whose α is that of 10⁻¹²: it was a "math domain error"."""
+    queries = ltr.Queries(np.ones((8, 2)), np.arange(8) % 3.0, np.array([0, 4, 8]))
+    model = ltr.AdaRank(measure="tau", standardise=False, conventions=ltr.Conventions(ties="worst")).fit(queries)
+    assert np.isfinite(model.weights).all()
