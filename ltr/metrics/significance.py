@@ -38,6 +38,8 @@ class Comparison:
 
 _ROUNDING = 1e-12
 """Of a value: a sum over a ranking is rounded once a document."""
+_AT_ONCE = 1 << 20
+"""Signs that are held in memory, in three arrays of so many numbers."""
 _NO_SKEW = 1e-6
 """A skewness that corrects nothing, and that is not divided by."""
 
@@ -134,8 +136,9 @@ def randomisation(challenger: ArrayLike, baseline: ArrayLike, draws: int = 10_00
     observed = abs(paired.sum())
     rng = np.random.default_rng(seed)
     extreme = 0
-    for start in range(0, draws, 1000):
-        signs = rng.choice((-1.0, 1.0), (min(1000, draws - start), len(paired)))
+    together = min(max(_AT_ONCE // len(paired), 1), 1000)  # the numbers drawn are the same, whatever it is
+    for start in range(0, draws, together):
+        signs = rng.choice((-1.0, 1.0), (min(together, draws - start), len(paired)))
         extreme += int((np.abs((signs * paired).sum(axis=1)) >= observed - 1e-12 * np.abs(paired).sum()).sum())
     return (extreme + 1) / (draws + 1)
 

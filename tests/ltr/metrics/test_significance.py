@@ -1,10 +1,13 @@
 """Tests of the tests: hand values, scipy, and p-values that are uniform under the null."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy import stats
 from scipy.optimize import linprog
 
+from ltr.metrics import significance
 from ltr.metrics.measure import lowest_of
 from ltr.metrics.significance import (
     bootstrap,
@@ -328,6 +331,19 @@ def test_one_value_beyond_the_most_may_be_as_far_to_the_other_side():
 def test_a_randomisation_counts_the_signs_that_were_seen():
     """It is never 0: they are one of the draws."""
     assert randomisation(np.ones(40), np.zeros(40), draws=1000) == pytest.approx(1 / 1001)
+
+
+def test_signs_of_many_queries_are_drawn_in_little_memory(monkeypatch):
+    """A thousand draws at a time took 2.3 GB of 100,000 queries. The numbers are the same however many are drawn at a time."""
+    rng, before = np.random.default_rng(4), significance._AT_ONCE
+    a, b = rng.random((2, 30_001))
+    tracemalloc.start()
+    found = randomisation(a, b, draws=150)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3.5 * 8 * before
+    monkeypatch.setattr(significance, "_AT_ONCE", 1 << 40)
+    assert randomisation(a, b, draws=150) == found
 
 
 def test_values_from_minus_1_may_lie_2_apart():
