@@ -263,14 +263,17 @@ def values_along(
             climb(origin, slopes, ladder, own, gains, reading, factor, sums, counts)
             return sums.sum(axis=0), int(counts.sum())
 
+        # Of eight long queries all directions at once would be too many.
+        together = max(len(directions) * at_once // (2 * (b - a)), 1) * 2
+        lots = [directions[k : k + together] for k in range(0, len(directions), together)]
         if surface.slopes is not None:
             origin = surface.slopes(a, b, surface.weights[None])[0]
-            moved = summed(origin, surface.slopes(a, b, directions), ladder)[0]
+            moved = np.concatenate([summed(origin, surface.slopes(a, b, lot), ladder)[0] for lot in lots])
         else:
             assert surface.scores is not None
             origin = surface.scores(a, b, np.zeros((1, len(surface.weights))), here)[0, 0]
-            at_steps = surface.scores(a, b, directions, ladder).reshape(-1, b - a)
-            moved = summed(np.zeros(b - a), at_steps, np.ones(1))[0]
+            at_steps = (surface.scores(a, b, lot, ladder).reshape(-1, b - a) for lot in lots)
+            moved = np.concatenate([summed(np.zeros(b - a), scores, np.ones(1))[0] for scores in at_steps])
         unmoved, n = summed(origin, np.zeros((1, b - a)), here)
         base, total, defined = base + float(unmoved[0]), total + moved.reshape(total.shape), defined + n
     return float(judged.mean(np.array(base), defined)), judged.mean(total, defined)

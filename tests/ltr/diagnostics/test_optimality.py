@@ -5,6 +5,7 @@ import pytest
 
 import ltr
 from ltr.data.queries import canonical
+from ltr.diagnostics import optimality
 from ltr.diagnostics.optimality import COARSE, certify, n_directions, normalised, random_directions
 from ltr.nets.network import random_weights, surface_of
 from ltr.rankers.surface import Surface
@@ -237,6 +238,29 @@ def test_many_weights_are_moved_one_at_a_time_in_little_memory():
         scores = np.array([moved[own].sum() for own in leaf])
         want = np.nanmean(ltr.evaluate(queries.labels, scores, queries.offsets, ["ndcg"])["ndcg"])
         assert found.curves[k, 0] == pytest.approx(want, abs=1e-9)
+
+
+@pytest.mark.parametrize("hidden", [0, 3])
+def test_directions_along_long_queries_are_looked_at_in_little_memory(hidden, monkeypatch):
+    """Eight queries at least are scored together: of a thousand documents each, all directions and steps at once took half a gigabyte."""
+    queries, asked = make_queries(16, seed=3, largest=100), []
+    surface = surface_of(random_weights(4, hidden, np.random.default_rng(1)), queries.features)
+
+    def told(made):
+        asked.append(made.size)
+        return made
+
+    ways = {name: getattr(surface, name) for name in ("slopes", "scores") if getattr(surface, name)}
+    watched = Surface(
+        surface.weights, queries.n_documents, **{name: (lambda *given, of=of: told(of(*given))) for name, of in ways.items()}
+    )
+    whole = certify(watched, queries, "ndcg", **QUICK)
+    at_once, asked[:] = max(asked) // 10, []
+    monkeypatch.setattr(optimality, "_AT_ONCE", at_once)
+    parts = certify(watched, queries, "ndcg", **QUICK)
+    assert max(asked) <= at_once
+    assert parts.curves == pytest.approx(whole.curves, abs=1e-12)
+    assert parts.value == pytest.approx(whole.value, abs=1e-12)
 
 
 def test_documents_with_equal_scores_are_ranked_exactly():
