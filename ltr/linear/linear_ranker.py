@@ -237,7 +237,7 @@ class LinearRanker(Ranker):
 
     def moved(self, weights: Floats) -> Self:
         """The ranker with other weights ``float64 [features]``."""
-        return replace(self, weights=weights.copy())
+        return replace(self, weights=self._in_place_of(self.weights, weights))
 
     def _learned_arrays(self) -> Arrays:
         assert self.weights is not None

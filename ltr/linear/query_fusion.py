@@ -161,7 +161,7 @@ class QueryFusion(Fused):
 
     def moved(self, weights: Floats) -> Self:
         """The ranker with other weights, ``float64 [runs · (1 + by)]``."""
-        return replace(self, weights=np.asarray(weights, np.float64), curve=None)
+        return replace(self, weights=self._in_place_of(self.weights, weights), curve=None)
 
     def _learned_arrays(self) -> Arrays:
         learned = {name: getattr(self, name) for name in ("weights", "centre", "scale")}

@@ -513,8 +513,9 @@ class LambdaRank(Ranker):
 
     def moved(self, weights: Floats) -> Self:
         """The net with other weights, as `Weights.flat` has them."""
+        own = self._in_place_of(self.weights.flat if self.weights else None, weights)
         assert self.weights is not None
-        return replace(self, weights=self.weights.moved(weights), states={})
+        return replace(self, weights=self.weights.moved(own), states={})
 
     def _learned_arrays(self) -> Arrays:
         """Weights and scaling, and the states of kept epochs."""

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 
-from ltr.data.arrays import few_of
+from ltr.data.arrays import few_of, floats_of
 from ltr.data.named import Named
 from ltr.data.plain_function import PlainFunction
 from ltr.data.queries import WEIGHTS, Queries, in_order
@@ -241,9 +241,20 @@ class Ranker(Named, ABC):
         """The ranker with other weights, ``float64 [weights]`` as those of its `surface`; what training left of its states is gone.
 
         Raises:
-            ValueError: for a ranker whose weights cannot be set freely.
+            ValueError: before `fit`, for a ranker whose weights cannot be set freely, and for another number of weights, or one that is not finite.
         """
         raise ValueError(f"{self.kind}: {self.why_fixed}")
+
+    def _in_place_of(self, weights: Floats | None, given: Floats) -> Floats:
+        """What is `given` to `moved`, as many numbers as its own `weights`: kernels would read, and write, beyond fewer."""
+        if weights is None:
+            raise ValueError("this model is not fitted")
+        found = floats_of("weights", given)
+        if found.shape != weights.shape or not np.isfinite(found).all():
+            raise ValueError(
+                f"{self.kind}: moved to weights of shape {found.shape}; expected {len(weights):,} finite numbers, as its surface has"
+            )
+        return found.copy()
 
     @property
     def why_fixed(self) -> str | None:

@@ -241,8 +241,9 @@ class WeightedFusion(Fused):
 
     def moved(self, weights: Floats) -> Self:
         """The ranker with other weights of the systems in use, ``float64 [in use]``; they may be negative."""
+        own = self._in_place_of(self.weights if self.weights is None else self.weights[self._in_use], weights)
         everything = np.zeros(len(self.fused))
-        everything[self._in_use] = weights
+        everything[self._in_use] = own
         return replace(self, weights=everything)
 
     def _learned_arrays(self) -> Arrays:

@@ -155,7 +155,7 @@ class TreeRanker(Ranker):
         """The ranker with other leaf values ``float64 [leaves of all trees]``."""
         if self.why_fixed:
             raise ValueError(f"{self.kind}: {self.why_fixed}")
-        return replace(self, trees=replace(self.ensemble, value=weights.copy()))
+        return replace(self, trees=replace(self.ensemble, value=self._in_place_of(self.ensemble.value, weights)))
 
     def _learned_arrays(self) -> Arrays:
         return self.ensemble.arrays

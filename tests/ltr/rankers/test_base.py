@@ -121,3 +121,34 @@ def test_what_looks_at_a_model_on_queries_takes_these_two():
             ask(model, queries.features)
         with pytest.raises(ValueError, match="of an estimator, its model_"):
             ask(estimator, queries)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ltr.LeastSquares(),
+        ltr.LambdaRank(epochs=1),
+        ltr.LambdaRank(epochs=1, hidden=3),
+        ltr.LambdaMART(n_trees=2, min_docs_in_leaf=2),
+        ltr.WeightedFusion(form="min-max", restarts=0, directions=0),
+        ltr.QueryFusion(form="min-max", iterations=2),
+    ],
+    ids=repr,
+)
+def test_other_weights_are_as_many_as_there_are(queries, model):
+    """Kernels read and wrote beyond fewer: scores were of whatever lies there in memory, and processes aborted."""
+    queries = replace(queries, names=("min-max of a", "min-max of b", "c", "d"))
+    fitted = model.fit(queries)
+    weights = fitted.surface(queries.features).weights
+    moved = fitted.moved(weights.tolist())
+    assert moved.surface(queries.features).weights.tobytes() == weights.tobytes()
+    for wrong in (weights[:0], weights[:-1], np.append(weights, 0.0)):
+        with pytest.raises(
+            ValueError, match=rf"{model.kind}: moved to weights of shape .*; expected {len(weights)} finite numbers"
+        ):
+            fitted.moved(wrong)
+    for wrong in (weights * np.nan, weights[:, None], None):
+        with pytest.raises(ValueError, match="weights"):
+            fitted.moved(wrong)
+    with pytest.raises(ValueError, match="this model is not fitted"):
+        model.moved(weights)
