@@ -41,6 +41,17 @@ class Conventions(Named):
     short: Literal["plain", "zero", "size"] = "plain"
     ap_base: Literal["relevant", "cutoff"] = "relevant"
 
+    @classmethod
+    def of(cls, given: "Conventions | None") -> "Conventions":
+        """What is given, or the usual ones.
+
+        Raises:
+            ValueError: for what are no conventions.
+        """
+        if given is not None and not isinstance(given, Conventions):
+            raise ValueError(f"conventions: {given!r} is not an ltr.Conventions")
+        return given or cls()
+
     def __post_init__(self) -> None:
         for name, known in _words().items():
             if getattr(self, name) not in known:

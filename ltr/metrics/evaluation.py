@@ -185,9 +185,7 @@ def evaluate(
     sources = {k: floats_of(k, v) for k, v in (labels if isinstance(labels, Mapping) else {"label": labels}).items()}
     scores = floats_of("scores", scores)
     offsets = offsets_of(offsets, len(scores))
-    if conventions is not None and not isinstance(conventions, Conventions):
-        raise ValueError(f"conventions: {conventions!r} is not an ltr.Conventions")
-    conventions = conventions or Conventions()
+    conventions = Conventions.of(conventions)
     wrong = ~(scores < np.inf)
     if wrong.any():
         raise ValueError(
@@ -196,8 +194,7 @@ def evaluate(
     for name, values in sources.items():
         if values.shape != scores.shape:
             raise ValueError(f"{name}: labels of shape {values.shape} for {len(scores)} scores")
-        if np.fmin.reduce(values, initial=0.0) < 0:
-            raise ValueError(f"{name}: a label of {np.nanmin(values):g}; labels must be 0 or more, or NaN for not judged")
+        labels_of(name, values)
     if position is not None:
         position = ints_of("position", position)
         if position.shape != scores.shape:
@@ -221,6 +218,17 @@ def evaluate(
     for source, wanted in by_source.items():
         found |= _of_source(wanted, sources[source], scores, offsets, conventions, position, documents)
     return found
+
+
+def labels_of(name: str, values: Floats) -> Floats:
+    """The labels ``float64 [documents]`` of a source.
+
+    Raises:
+        ValueError: for one below 0.
+    """
+    if np.fmin.reduce(values, initial=0.0) < 0:
+        raise ValueError(f"{name}: a label of {np.nanmin(values):g}; labels must be 0 or more, or NaN for not judged")
+    return values
 
 
 def _of_source(

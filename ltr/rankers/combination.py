@@ -16,6 +16,7 @@ from ltr.data.arrays import floats_of, offsets_of
 from ltr.data.queries import Queries, canonical
 from ltr.kernels.kernel import Floats, Floats32
 from ltr.metrics.conventions import Conventions
+from ltr.metrics.evaluation import labels_of
 from ltr.metrics.many import Judged
 from ltr.metrics.measure import Measure
 from ltr.rankers.base import Arrays, Ranker, Tick, check_data, learned
@@ -40,13 +41,13 @@ def combine(
         offsets: ``[queries + 1]``.
 
     Raises:
-        ValueError: for shapes that differ, offsets that do not fit, or a measure that is defined on no query.
+        ValueError: for shapes that differ, a label below 0, offsets that do not fit, or a measure that is defined on no query.
     """
     y, a, b = (floats_of(name, array) for name, array in (("labels", labels), ("first", first), ("second", second)))
     if not y.shape == a.shape == b.shape:
         raise ValueError(f"combine: {y.shape} labels, and scores of shapes {a.shape} and {b.shape}")
     starts, measure = offsets_of(offsets, len(y)), Measure.of(measure)
-    judged = Judged.of_labels(y, starts, measure, conventions or Conventions())
+    judged = Judged.of_labels(labels_of("labels", y), starts, measure, Conventions.of(conventions))
     return between(judged, a, b)
 
 

@@ -136,3 +136,13 @@ def test_a_mixture_outside_of_its_line_is_refused(alpha):
     fitted = ltr.Combination("map").fit(make_queries(10, n_features=2))
     with pytest.raises(ValueError, match=r"one number in \[0, 1\] mixes two"):
         type(fitted).restored(fitted.parameters, {"alpha": alpha}, fitted.names)
+
+
+def test_what_evaluate_refuses_has_no_mixture():
+    """A label of −1 made an NDCG of its own: the ideal knows no gain below 0, and the ranking counted it."""
+    for labels, rules, said in (
+        ([-1.0, 0, 2], None, "labels: a label of -1; labels must be 0 or more"),
+        ([1.0, 0, 2], "letor3", "conventions: 'letor3' is not an ltr.Conventions"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            ltr.combine(labels, [3, 1, 2], [1, 2, 5], [0, 3], "ndcg", rules)
