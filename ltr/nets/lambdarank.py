@@ -254,7 +254,7 @@ class LambdaRank(Ranker):
                 raise ValueError("LambdaRank: unbiased: auto starts again; to go on, set the method that it kept")
             return self._chosen_way(self._way, queries, valid, tick, callbacks)
         order = canonical_order(queries)
-        preferences, queries = preferences and preferences.reordered(order), reordered(queries, order)
+        preferences, queries = preferences and preferences.reordered(queries, order), reordered(queries, order)
         known = queries if preferences is not None else judged_documents(queries, self.trained_for, self.conventions)
         data = _Inputs.of(queries, valid, known)
         state = self._start(queries.n_features, start)

@@ -67,10 +67,31 @@ class Preferences:
         for name, value in (("upper", upper), ("lower", lower), ("probability", given)):
             object.__setattr__(self, name, value)
 
-    def reordered(self, order: Ints | None) -> "Preferences":
-        """The same pairs between rows that were brought into this order (`ltr.data.queries.canonical_order`)."""
+    def of_query(self, queries: Queries) -> Ints:
+        """Which query each pair is of, ``int64 [pairs]``.
+
+        Raises:
+            ValueError: without a pair, and naming a row that does not exist, or two of different queries.
+        """
         ends = np.concatenate((self.upper, self.lower))
-        if order is None or (len(ends) and not 0 <= ends.min() <= ends.max() < len(order)):
+        wrong = (ends < 0) | (ends >= queries.n_documents)
+        if len(ends) == 0 or wrong.any():
+            given = f"there is row {ends[wrong][0]}" if len(ends) else "there are 0 pairs"
+            raise ValueError(f"preferences: rows from 0 to {queries.n_documents - 1} are documents; {given}")
+        of_upper, of_lower = (np.searchsorted(queries.offsets, side, side="right") - 1 for side in (self.upper, self.lower))
+        if (of_upper != of_lower).any():
+            k = int(np.argmax(of_upper != of_lower))
+            raise ValueError(f"preferences: documents {self.upper[k]} and {self.lower[k]} belong to different queries")
+        return of_upper
+
+    def reordered(self, queries: Queries, order: Ints | None) -> "Preferences":
+        """The same pairs between rows of queries that are brought into this order (`ltr.data.queries.canonical_order`).
+
+        Raises:
+            ValueError: as `of_query`, of rows as they were given.
+        """
+        self.of_query(queries)
+        if order is None:
             return self
         places = np.empty(len(order), np.int64)
         places[order] = np.arange(len(order))
@@ -125,19 +146,7 @@ class PreferenceObjective:
     plan_type = _PLAN
 
     def __init__(self, queries: Queries, preferences: Preferences, sigma: float = 1.0) -> None:
-        ends = np.concatenate((preferences.upper, preferences.lower))
-        if len(ends) == 0 or ends.min() < 0 or ends.max() >= queries.n_documents:
-            raise ValueError(
-                f"preferences: rows from 0 to {queries.n_documents - 1} are documents; there are {len(ends) // 2} pairs"
-            )
-        of_upper, of_lower = (
-            np.searchsorted(queries.offsets, side, side="right") - 1 for side in (preferences.upper, preferences.lower)
-        )
-        if (of_upper != of_lower).any():
-            k = int(np.argmax(of_upper != of_lower))
-            raise ValueError(
-                f"preferences: documents {preferences.upper[k]} and {preferences.lower[k]} belong to different queries"
-            )
+        of_upper = preferences.of_query(queries)
         order = np.lexsort((preferences.probability, preferences.lower, preferences.upper))
         starts = np.searchsorted(of_upper[order], np.arange(queries.n_queries + 1))
         self.queries = queries

@@ -142,7 +142,7 @@ class Shard:
         self.model, self.given, self.binned = model, queries, binned
         self.features, self.names, self.n_documents = queries.features, queries.names, queries.n_documents
         self.order = binned.order if binned else canonical_order(queries)
-        self.preferences = preferences and preferences.reordered(self.order)
+        self.preferences = preferences and preferences.reordered(queries, self.order)
         self.queries = reordered(queries if model.functions else without_features(queries), self.order)
         self.sorted: tuple[int, list[Floats32]] = (-1, [])
         self.looks: dict[Unbiased, Floats] = {}

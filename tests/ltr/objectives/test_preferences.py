@@ -94,8 +94,18 @@ def test_pairs_that_cannot_be_are_refused():
         (lambda: Preferences([1, 2], [2]), "2 upper, 1 lower"),
         (lambda: Preferences([0.5], [1]), r"upper: \[0.5\] is not an array of whole numbers"),
         (lambda: Preferences([0], [np.nan]), r"lower: \[nan\] is not an array of whole numbers"),
-        (lambda: PreferenceObjective(queries, Preferences([0], [queries.n_documents])), "are documents"),
+        (lambda: PreferenceObjective(queries, Preferences([0], [queries.n_documents])), f"there is row {queries.n_documents}"),
+        (lambda: PreferenceObjective(queries, Preferences([], [])), "there are 0 pairs"),
         (lambda: PreferenceObjective(queries, Preferences([0], [queries.n_documents - 1])), "different queries"),
     ):
         with pytest.raises(ValueError, match=rule):
             build()
+
+
+@pytest.mark.parametrize("model", [ltr.LambdaRank(epochs=1), ltr.LambdaMART(n_trees=1, min_docs_in_leaf=1)], ids=repr)
+def test_rows_of_different_queries_are_told_as_they_were_given(model):
+    """They were told by their places in canonical order, which nobody gave."""
+    queries = ltr.Queries(np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 3.0, np.arange(0, 41, 8))
+    assert not np.array_equal(canonical(queries).position, np.arange(40))
+    with pytest.raises(ValueError, match="preferences: documents 0 and 20 belong to different queries"):
+        model.fit(queries, preferences=Preferences([0], [20]))
