@@ -19,12 +19,14 @@ from typing import Literal
 import numpy as np
 from numba import njit, prange, types
 
+from ltr.data.arrays import floats_of
 from ltr.data.queries import Queries
 from ltr.kernels.kernel import F8_1D, F8_2D, I8_1D, Floats, Ints, ready
 from ltr.kernels.ranking import COUNTED, count_above, lanes_for
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.many import READING, Judged, Reading, value_at
 from ltr.metrics.measure import Measure, value_kernel
+from ltr.rankers.parameters import SEED
 from ltr.rankers.surface import Surface
 
 NEAR = tuple(round(0.01 * k, 2) for k in range(1, 11))
@@ -114,7 +116,7 @@ def certify(
     queries: Queries,
     measure: str | Measure = "ndcg_10",
     conventions: Conventions | None = None,
-    steps: tuple[float, ...] | None = None,
+    steps: Sequence[float] | None = None,
     epsilon: float = 0.01,
     delta: float = 0.01,
     largest_tie_share: float = 0.05,
@@ -137,10 +139,10 @@ def certify(
         relative: steps are shares of ‖w‖, otherwise absolute.
 
     Raises:
-        ValueError: for what is no surface or queries, rows that do not fit, steps or a share of ties out of range, or a measure that no query
-            defines.
+        ValueError: for what is no surface or queries, rows that do not fit, steps, a share of ties or a seed out of range, or a measure that no
+            query defines.
     """
-    measure, conventions = Measure.maximised(measure), conventions or Conventions()
+    measure, conventions = Measure.maximised(measure), Conventions.of(conventions)
     if not isinstance(surface, Surface) or not isinstance(queries, Queries):
         raise ValueError(
             f"certify: given {type(surface).__name__} and {type(queries).__name__}; give model.surface(queries.features) and ltr.Queries"
@@ -148,9 +150,12 @@ def certify(
     if surface.n_documents != queries.n_documents:
         raise ValueError(f"{surface.n_documents} rows of features for {queries.n_documents} documents")
     surface = normalised(surface)
-    steps = steps or (NEAR if relative else COARSE)
+    usual = NEAR if relative else COARSE
+    steps = tuple(floats_of("certify: steps", usual if steps is None else steps).tolist()) or usual
     if not all(0 < step < np.inf for step in steps):
         raise ValueError(f"certify: steps={steps!r}; give lengths above 0")
+    if seed not in SEED:
+        raise ValueError(f"certify: seed={seed!r} is out of range; it is {SEED}")
     if not 0 <= largest_tie_share <= 1:
         raise ValueError(f"certify: largest_tie_share={largest_tie_share!r}; give a share, 0 to 1")
     start = surface.weights

@@ -295,3 +295,19 @@ def test_where_no_weight_alone_rises_several_may():
 def plane(weights, features):
     """The surface of a linear model."""
     return Surface(weights, len(features), slopes=lambda first, last, points: points @ features[first:last].T)
+
+
+def test_steps_and_seeds_that_are_none_are_refused_and_arrays_of_steps_are_steps():
+    queries = make_queries(4, seed=1)
+    surface = surface_of(random_weights(4, 0, np.random.default_rng(1)), queries.features)
+    given = certify(surface, queries, "ndcg", steps=np.array([0.1, 0.5]), **QUICK)
+    assert given.steps == (0.1, 0.5)
+    assert np.array_equal(given.curves, certify(surface, queries, "ndcg", steps=(0.1, 0.5), **QUICK).curves)
+    for wrong, said in (
+        ({"steps": (0.1, "far")}, "certify: steps: .* is not an array of numbers"),
+        ({"steps": (0.1, 0.0)}, "certify: steps=.*; give lengths above 0"),
+        ({"seed": -1}, "certify: seed=-1 is out of range; it is a whole number from 0"),
+        ({"conventions": "letor3"}, "conventions: 'letor3' is not an ltr.Conventions"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            certify(surface, queries, "ndcg", **{**QUICK, **wrong})
