@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ltr.kernels.kernel import Floats
+from ltr.metrics.measure import lowest_of
 from ltr.metrics.significance import holm, paired_t
 
 NAIVE = "clicks as they are"
@@ -33,13 +34,13 @@ def verdict(values: Mapping[str, Floats], measure: str) -> Verdict:
 
     Args:
         values: by way ``float64 [queries]``, of which more is better, NaN where undefined; `NAIVE` among them, which wins a tie.
-        measure: what they are values of, for the sentence.
+        measure: what they are values of, by its key (`ltr.metrics.measure.Measure.key`).
 
     Raises:
         ValueError: for fewer than two queries where all are defined.
     """
     ways = [name for name in values if name != NAIVE]
-    tests = [paired_t(values[name], values[NAIVE]) for name in ways]
+    tests = [paired_t(values[name], values[NAIVE], lowest_of(measure)) for name in ways]
     ps = holm([test.p_value for test in tests]).tolist()
     best = max(range(len(ways)), key=lambda k: tests[k].difference)
     others = [

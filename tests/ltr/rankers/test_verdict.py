@@ -39,3 +39,12 @@ def test_p_values_are_holms():
     said = verdict(values, "ndcg_10").sentence
     assert f"(p = {2 * first:.2g}, " in said
     assert f"(p = {max(2 * first, second):.2g})" in said
+
+
+def test_differences_that_are_all_one_number_are_as_certain_as_the_measure_allows():
+    """What was not seen may lie as far below as the measure goes: Kendall's τ to −1."""
+    naive = np.full(5, 0.25)
+    for measure, lowest in (("ndcg_10", 0.0), ("tau", -1.0)):
+        p = paired_t(naive + 0.5, naive, lowest).p_value
+        assert f"(p = {p:.2g}, " in verdict({NAIVE: naive, "additive": naive + 0.5}, measure).sentence
+    assert p > paired_t(naive + 0.5, naive).p_value
