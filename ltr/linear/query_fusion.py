@@ -24,7 +24,7 @@ from ltr.linear.linear_ranker import minimise, standardised
 from ltr.linear.listwise import Listwise, listwise_cost
 from ltr.rankers.base import Arrays, Tick, check_data, learned
 from ltr.rankers.fusion import Fused, weighed
-from ltr.rankers.parameters import WEIGHT, Span, whole
+from ltr.rankers.parameters import WEIGHT, Span, names_in, whole
 from ltr.rankers.surface import Surface, linear_surface
 from ltr.rankers.training import judged
 
@@ -56,7 +56,7 @@ class QueryFusion(Fused):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "by", (self.by,) if isinstance(self.by, str) else tuple(self.by))
+        object.__setattr__(self, "by", names_in(self, "by"))
 
     @property
     def features_read(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ Features are standardised by means and deviations of the training data, which ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, Self, cast
 
@@ -201,7 +201,8 @@ class LambdaRank(Ranker):
     pairs: tuple[tuple[int, list[Ledger]], ...] = learned(())
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "keep_epochs", tuple(map(plain_number, self.keep_epochs)))
+        several = self.keep_epochs if isinstance(self.keep_epochs, Iterable) else (self.keep_epochs,)
+        object.__setattr__(self, "keep_epochs", tuple(map(plain_number, several)))
         super().__post_init__()
         object.__setattr__(self, "objective", terms_of(self.objective, self.epochs))
         if not all(epoch in whole(1) for epoch in self.keep_epochs):

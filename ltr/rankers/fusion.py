@@ -26,7 +26,7 @@ from ltr.metrics.many import Judged
 from ltr.metrics.measure import Measure
 from ltr.rankers.base import Arrays, Ranker, Tick, check_data, learned
 from ltr.rankers.line_search import between, mean_of
-from ltr.rankers.parameters import SEED, Span, whole
+from ltr.rankers.parameters import SEED, Span, names_in, whole
 from ltr.rankers.surface import Surface, linear_surface
 
 _BORDA = 6
@@ -53,7 +53,7 @@ class Fused(Ranker):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "runs", (self.runs,) if isinstance(self.runs, str) else tuple(self.runs))
+        object.__setattr__(self, "runs", names_in(self, "runs"))
         if twice := [run for run in self.runs if self.runs.count(run) > 1]:
             raise ValueError(f"{self.kind}: runs: {twice[0]!r} is there twice")
 

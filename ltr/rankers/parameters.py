@@ -3,7 +3,7 @@
 Spans end where numbers no longer mean anything: beyond, scores overflow or every model is constant.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -64,6 +64,19 @@ SEED = whole(0, (1 << 63) - 1)
 """Of random numbers."""
 
 
+def names_in(ranker: object, parameter: str) -> tuple[str, ...]:
+    """Names that a parameter lists, or the one that it is.
+
+    Raises:
+        ValueError: for what is no text, nor several.
+    """
+    given = getattr(ranker, parameter)
+    several = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Iterable) else (given,)
+    if not all(isinstance(name, str) for name in several):
+        raise ValueError(f"{type(ranker).__name__}: {parameter}={shown(given)}; give names, such as ['bm25', 'dense']")
+    return several
+
+
 @cache
 def _words(ranker: type[Any]) -> dict[str, tuple[object, ...]]:
     """The parameters that are one of a few words, or True or False, and what they may be."""
@@ -77,8 +90,8 @@ def _words(ranker: type[Any]) -> dict[str, tuple[object, ...]]:
 
 
 def check_parameters(ranker: object, spans: Mapping[str, Span]) -> None:
-    """Checks a dataclass's numbers against `spans` by their names, and words against its type hints. Numbers of numpy become Python's,
-    which JSON can hold.
+    """Checks a dataclass's numbers against `spans` by their names, and words against its type hints. Numbers and words of numpy become
+    Python's, which JSON can hold.
 
     Raises:
         ValueError: naming the parameter, its value and the rule.
@@ -90,7 +103,8 @@ def check_parameters(ranker: object, spans: Mapping[str, Span]) -> None:
             raise ValueError(f"{type(ranker).__name__}: {name}={shown(value)} is out of range; it is {span}")
     kind: Any = type(ranker)
     for name, known in _words(kind).items():
-        value = getattr(ranker, name)
+        value = plain_number(getattr(ranker, name))
+        object.__setattr__(ranker, name, value)
         if not any(value is one or (isinstance(one, str) and value == one) for one in known):
             raise ValueError(
                 f"{type(ranker).__name__}: {name}={shown(value)} is out of range; choose from: {', '.join(map(str, known))}"

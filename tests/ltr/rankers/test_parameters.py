@@ -135,3 +135,31 @@ def test_labels_and_data_that_cannot_be_learned_from(kind):
         assert np.isfinite(linear.fit(huge).predict(huge.features)).all()
         largest = replace(queries, labels=np.where(queries.labels > 3, 1000.0, queries.labels))
         assert np.isfinite(model.fit(largest).predict(largest.features)).all()
+
+
+def test_words_of_numpy_are_words(tmp_path):
+    """scikit-learn's searches take them out of arrays: `standardise=np.True_` was refused, as it is neither True nor False."""
+    ranker = ltr.Listwise(loss=np.str_("listmle"), standardise=np.False_, iterations=2)
+    assert ranker.standardise is False
+    assert type(ranker.loss) is str
+    ltr.save(ranker.fit(make_queries(5)), tmp_path)
+    assert ltr.load(tmp_path).standardise is False
+
+
+@pytest.mark.parametrize(
+    ("build", "said"),
+    [
+        (lambda: ltr.Fusion(runs=5), r"Fusion: runs=5; give names, such as \['bm25', 'dense'\]"),
+        (lambda: ltr.WeightedFusion(runs=["a", 1]), r"WeightedFusion: runs=\['a', 1\]; give names"),
+        (lambda: ltr.QueryFusion(by=None), "QueryFusion: by=None; give names"),
+        (lambda: ltr.LambdaRank(keep_epochs=None), r"LambdaRank: keep_epochs=\(None,\) is out of range"),
+    ],
+)
+def test_what_is_no_list_is_refused_in_words(build, said):
+    with pytest.raises(ValueError, match=said):
+        build()
+
+
+def test_one_name_or_number_is_a_list_of_one():
+    assert ltr.QueryFusion(by="length").by == ("length",)
+    assert ltr.LambdaRank(keep_epochs=np.int64(3)).keep_epochs == (3,)
