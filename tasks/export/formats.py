@@ -8,7 +8,6 @@ References: ``model/linear`` and ``model/ranklib`` of the Elasticsearch and Open
 """
 
 import json
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -425,9 +424,8 @@ def _lightgbm_scores(path: Path, features: NDArray[np.float32], names: tuple[str
 def _xgboost_scores(path: Path, features: NDArray[np.float32], names: tuple[str, ...]) -> NDArray[Any]:
     xgboost = package("xgboost")
     data = xgboost.DMatrix(features, feature_names=list(names))
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*Unknown file format")  # `_ending` says it
-        booster = xgboost.Booster(model_file=str(path))
+    booster = xgboost.Booster()
+    booster.load_model(bytearray(path.read_bytes()))  # read for what it is, whatever it is called: `_ending` says how it should be
     return np.asarray(booster.predict(data, output_margin=True))
 
 

@@ -137,7 +137,7 @@ def test_a_name_that_leaves_xgboost_guessing_is_told_in_our_words(workplace, rec
     queries = data()
     model = grown(queries, n_trees=2)
     said = f"XGBoost tells its formats apart by the end of a file's name: rename it to m{ending}"
-    for name in ("m", "m.txt"):
+    for name in ("m", "m.txt", "m.ubj" if ending == ".json" else "m.json"):
         done = export_to(model, name, to, queries)
         assert said in done.remarks
         assert done.verified.documents == len(queries.features)
