@@ -5,6 +5,7 @@ import gc
 import os
 import sys
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 os.environ["PREFECT_HOME"] = tempfile.mkdtemp(prefix="prefect-")
@@ -18,7 +19,7 @@ os.environ["PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW"] = "ignore"
 import flows  # noqa: F401  (quiet settings, before Prefect is imported)
 from ltr.data.queries import Queries, canonical
 from ltr.metrics.evaluation import evaluate
-from tasks.evidence.drawing import svg
+from tasks.evidence.drawing import svg as drawn
 
 SERVER = ("PREFECT_API_URL", "PREFECT_API_AUTH_STRING")
 """By which the environment would name a server that is not the tests' own."""
@@ -82,11 +83,30 @@ def workplace(tmp_path, monkeypatch):
     return tmp_path
 
 
+def _blank(draw):
+    return "<svg></svg>"
+
+
+def _exchange(there, other):
+    for module in [one for one in sys.modules.values() if getattr(one, "svg", None) is there]:
+        module.svg = other
+
+
+@contextmanager
+def undrawing():
+    """No figure is drawn. A module that is imported meanwhile has the blank ones too, and draws afterwards as all others do."""
+    _exchange(drawn, _blank)
+    try:
+        yield
+    finally:
+        _exchange(_blank, drawn)
+
+
 @pytest.fixture
-def undrawn(monkeypatch):
-    """No figure is drawn, which takes a quarter of the time of small runs; reports that are drawn have tests of their own."""
-    for module in [one for one in sys.modules.values() if getattr(one, "svg", None) is svg]:
-        monkeypatch.setattr(module, "svg", lambda draw: "<svg></svg>")
+def undrawn():
+    """Drawing takes a quarter of the time of small runs; reports that are drawn have tests of their own."""
+    with undrawing():
+        yield
 
 
 @pytest.fixture

@@ -1,9 +1,14 @@
 """Drawing: titles as people write them, and the same bytes for the same figure."""
 
+import sys
+from types import ModuleType
+
 import pytest
 
 from ltr.metrics.measure import MEASURES
+from tasks.evidence import drawing
 from tasks.evidence.drawing import colour, heading_of, legend, svg, title_of, whole_ticks
+from tests.conftest import undrawing
 
 
 def test_titles_as_people_write_them():
@@ -33,6 +38,15 @@ def test_a_figure_is_inline_and_the_same_bytes_twice():
     assert first.startswith("<svg")
     assert "a &lt;b&gt;" in first
     assert svg(draw) == first
+
+
+def test_what_is_imported_while_figures_are_not_drawn_draws_afterwards(monkeypatch):
+    late = ModuleType("late")
+    with undrawing():
+        monkeypatch.setitem(sys.modules, "late", late)
+        late.svg = drawing.svg
+        assert late.svg(None) == "<svg></svg>"
+    assert late.svg is drawing.svg is svg
 
 
 def test_colours_begin_again():
