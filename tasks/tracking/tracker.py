@@ -270,8 +270,8 @@ class Tracker:
 
     def _log_model(self, run_id: str, params: Sequence[Param], folder: Path, below: Sequence[str]) -> str:
         """The model as a pyfunc made of code and arrays: it carries the core along, which knows the insides of one version of numba, and the models
-        below it, and needs no pickle. It is half-made (PENDING) until its numbers are there too and it is finalized; MLflow's own ``log_model`` reads
-        the run and sets its state six times more.
+        below it, and needs no pickle. What follows a version's + says who built it, and no index has it. The model is half-made (PENDING) until its
+        numbers are there too and it is finalized; MLflow's own ``log_model`` reads the run and sets its state six times more.
 
         Args:
             params: of the run, which are the model's too.
@@ -294,7 +294,7 @@ class Tracker:
                 python_model=str(_SERVED),
                 artifacts={"model": str(folder), **({"below": str(bases)} if below else {})},
                 code_paths=[str(core)],
-                pip_requirements=[f"{name}=={version(name)}" for name in ("numba", "numpy", "scipy")],
+                pip_requirements=[f"{name}=={version(name).partition('+')[0]}" for name in ("numba", "numpy", "scipy")],
             )
             self.client.log_model_artifacts(begun.model_id, str(whole))
         self.client.log_outputs(run_id, [LoggedModelOutput(begun.model_id, 0)])

@@ -49,6 +49,12 @@ def logged(workplace):
     return model, queries, f"models:/{output.model_id}"
 
 
+def needed_by(address: str) -> set[str]:
+    """Lines of a logged model's requirements."""
+    with fluent():
+        return {*Path(mlflow.pyfunc.get_model_dependencies(address)).read_text().split()}
+
+
 def free_port():
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -65,9 +71,14 @@ def asked(port, body):
 
 def test_an_environment_made_for_the_model_has_the_versions_that_it_was_trained_with(logged):
     """Without them a later numba would be installed, whose insides the core does not know."""
-    with fluent():
-        needed = Path(mlflow.pyfunc.get_model_dependencies(logged[2])).read_text().split()
-    assert {f"{name}=={version(name)}" for name in ("mlflow", "numba", "numpy", "scipy")} <= {*needed}
+    assert {f"{name}=={version(name)}" for name in ("mlflow", "numba", "numpy", "scipy")} <= needed_by(logged[2])
+
+
+def test_the_label_of_who_built_a_package_is_not_asked_for(monkeypatch, request):
+    """pip finds no ``numpy==2.4.6+mkl``, and takes such a package for 2.4.6 where it is installed."""
+    monkeypatch.setattr("tasks.tracking.tracker.version", lambda name: "2.4.6+mkl")
+    needed = needed_by(request.getfixturevalue("logged")[2])
+    assert {"numba==2.4.6", "numpy==2.4.6", "scipy==2.4.6"} <= needed
 
 
 @pytest.mark.long
