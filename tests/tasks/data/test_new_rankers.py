@@ -134,6 +134,27 @@ def test_documents_that_are_out_of_stock_at_times_are_told(tmp_path):
     assert found.notes == (told,)
 
 
+def test_pages_of_two_rankers_look_as_if_documents_were_missing_and_are_told_as_another_reason():
+    """Nothing is out of stock: the rankers take turns, and each has its own first documents."""
+    first, second = np.arange(30), np.random.default_rng(1).permutation(30)
+    shown = [(first if k % 2 else second)[:10] for k in range(200)]
+    pages = Pages(
+        np.arange(0, 2001, 10), np.concatenate(shown), np.tile(np.arange(1, 11), 200), np.zeros(2000, bool), np.zeros(30, int)
+    )
+    (told,) = at_times_missing("new", pages, first + 1, 5)
+    heads = [d for d in first[:2] if d not in second[:10]]
+    assert told.startswith(f"new: {100 * len(heads) / 1000:.1%} of its first 5 places")
+    assert told.endswith("; where another ranker made the page and ranked them lower, it is not")
+    short = Pages(
+        np.arange(0, 601, 3),
+        np.concatenate([page[:3] for page in shown]),
+        np.tile([1, 2, 3], 200),
+        np.zeros(600, bool),
+        np.zeros(30, int),
+    )
+    assert at_times_missing("new", short, first + 1, 3) == ()
+
+
 def test_documents_that_the_log_has_not_shown_have_no_support(read):
     fresh = scored(np.zeros(20)).with_columns(document=pl.col("document") + "x", score=pl.lit(9.0))
     (found,), _ = expect(read, {"fresh": pl.concat((scored(USERS.attraction), fresh))}, Rules(top=2), ("item-position",))
