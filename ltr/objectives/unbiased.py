@@ -342,13 +342,14 @@ class PairwiseObjective:
 
     def _learned(self, costs: Floats, before: Floats) -> Floats:
         """t⁺ and t⁻ of what the pairs cost, ``float64 [2, documents]``, on a page that shows the rank; relative to the first rank that has any, and as
-        they were where no pair costs anything."""
+        they were where no pair costs anything, and of ranks that no page shows."""
         after = before.copy()
         for side, own in zip(after, self._sums(costs), strict=True):
             if (own > 0).any():
                 first = np.flatnonzero(own)[0]
                 shown = self._pages_with[first] / np.maximum(self._pages_with, VANISHED)
-                side[:] = np.maximum((own / own[first] * shown) ** (1.0 / (1.0 + self.how.strength)), LEAST_SHARE)
+                learned = np.maximum((own / own[first] * shown) ** (1.0 / (1.0 + self.how.strength)), LEAST_SHARE)
+                side[:] = np.where(self._pages_with > 0, learned, side)
         return after
 
 

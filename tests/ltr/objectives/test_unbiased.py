@@ -107,6 +107,19 @@ def test_what_pairs_cost_is_counted_by_the_pages_that_show_a_rank():
         np.testing.assert_allclose(side, np.maximum((each / each[each > 0][0]) ** (1 / 3), LEAST_SHARE), rtol=1e-9)
 
 
+def test_what_is_known_of_ranks_that_no_page_shows_stays():
+    """It went to the least share: where a model went on with pages that show them, pairs of two such ranks counted 10,000 times in its first tree."""
+    queries = pages(n_queries=30, per_query=2)
+    low = replace(queries, sources={"position": queries.sources["position"] + 2.0})
+    model = ltr.LambdaMART(**SMALL, **FEWER, unbiased="pairwise")
+    known, begun = (model.fit(some).biases for some in (queries, low))
+    assert np.array_equal(begun[:, :, 2:], known)
+    assert (begun[:, :, :2] == 1.0).all()
+    after = replace(model, n_trees=12).fit(queries, start=model.fit(low)).biases
+    assert (after[9:, :, 8:] == after[8, :, 8:]).all()
+    assert not np.array_equal(after[9, :, 1:8], after[8, :, 1:8])
+
+
 @needs_jit
 def test_ranks_that_few_pages_show_are_not_taken_for_ranks_that_few_look_at():
     """Of pages that mostly end at rank 4, sums alone gave ranks 5 to 8 a t⁺ of .01 to .02, and NDCG@10 was .67 for .87 of clicks as they are."""
