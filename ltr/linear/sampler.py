@@ -119,22 +119,23 @@ def flip(order: Ints, good: int, upper: int, lower: int) -> bool:
 
 
 @njit(cache=True)
-def _step(order: Ints, place: Ints, good: int, state: Words) -> None:
-    """One accepted step of a walk (C figure 2): pairs are drawn until one flips into a ranking."""
+def _step(order: Ints, place: Ints, good: int, state: Words, above: Ints, block: Ints) -> None:
+    """One accepted step of a walk (C figure 2): pairs are drawn until one flips into a ranking, of a long query as many as it has documents.
+    So a drawing looks at nothing but how many good documents are above each position, and in which block it is, which are written first."""
     n = len(order)
     n_bad = n - good
+    goods, blocks = 0, 0
+    for k in range(n):
+        blocks += k > 0 and (order[k] < good) != (order[k - 1] < good)
+        above[k], block[k] = goods, blocks
+        goods += order[k] < good
     while True:
         pair = int(_drawn(state) * good * n_bad)
         g, b = place[pair // n_bad], place[good + pair % n_bad]
-        bad_above = 0
-        for k in range(g):
-            bad_above += order[k] >= good
-        good_above = 0
-        for k in range(b):
-            good_above += order[k] < good
-        n_g, n_b = n_bad - bad_above, good - good_above
+        n_g, n_b = n_bad - (g - above[g]), good - above[b]
         theta = (n_bad - n_g + n_b + 1) / (2 + n) if g < b else (good + n_g - n_b + 1) / (2 + n)
-        if _drawn(state) < theta and flip(order, good, min(g, b), max(g, b)):
+        if _drawn(state) < theta and abs(block[g] - block[b]) == 1:
+            flip(order, good, min(g, b), max(g, b))
             for k in range(n):
                 place[order[k]] = k
             return
@@ -171,7 +172,7 @@ def _walks(
         n, good = sizes[q], goods[q]
         state = np.empty(1, np.uint64)
         state[0] = keys[q]
-        order, place = np.empty(n, np.int64), np.empty(n, np.int64)
+        order, place, above, block = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
         _restart(order, good, 0.0)
         counts_of(order, good, counts[cells[q] : cells[q] + n])
         for s in range(1, n_samples):
@@ -186,7 +187,7 @@ def _walks(
                     _restart(order, good, 0.0 if u < mix else 1.0)
                 for k in range(n):
                     place[order[k]] = k
-            _step(order, place, good, state)
+            _step(order, place, good, state, above, block)
             counts_of(order, good, counts[cells[q] + s * n : cells[q] + (s + 1) * n])
 
 
