@@ -88,8 +88,9 @@ def _blank(draw):
 
 
 def _exchange(there, other):
-    for module in [one for one in sys.modules.values() if getattr(one, "svg", None) is there]:
-        module.svg = other
+    for name, module in list(sys.modules.items()):
+        if name.startswith("tasks.") and getattr(module, "svg", None) is there:
+            module.svg = other
 
 
 @contextmanager

@@ -43,7 +43,7 @@ def test_a_figure_is_inline_and_the_same_bytes_twice():
 def test_what_is_imported_while_figures_are_not_drawn_draws_afterwards(monkeypatch):
     late = ModuleType("late")
     with undrawing():
-        monkeypatch.setitem(sys.modules, "late", late)
+        monkeypatch.setitem(sys.modules, "tasks.late", late)
         late.svg = drawing.svg
         assert late.svg(None) == "<svg></svg>"
     assert late.svg is drawing.svg is svg
