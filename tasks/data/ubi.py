@@ -173,10 +173,9 @@ def _rows(path: Path) -> tuple[pl.DataFrame, list[str]]:
         unplaced += sum(place is None for place, _ in results.values())
         shown = {*answer, *(event.document for event in events if event.action in IMPRESSIONS)}
         unshown += sum(document not in shown for document, (place, _) in results.items() if place is not None)
+        in_answer = {document: place for place, document in reversed([*enumerate(answer, 1)])}
         elsewhere += sum(
-            _place_on_page(event, bases) not in (None, answer.index(event.document) + 1)
-            for event in events
-            if event.document in answer
+            _place_on_page(event, bases) not in (None, in_answer[event.document]) for event in events if event.document in in_answer
         )
         rows += [
             (session, query, read.texts[query], document, click, place)
