@@ -205,8 +205,10 @@ def _require_set(datasets: Mapping[str, Any], overrides: Iterable[str]) -> None:
     for said in overrides:
         is_of_rankers = _place_of(said.partition("=")[0])[0] == "rankers" and all("rankers" in about for about in datasets.values())
         if is_of_rankers and not any([*_set_in(str(label), about, [said])] for label, about in datasets.items()):
-            known = ", ".join(dict.fromkeys(str(name) for about in datasets.values() for name in about["rankers"]))
-            raise ConfigError(f"--set {said}: every data set has rankers of its own; name one of them: {known}")
+            named = [about["rankers"] for about in datasets.values() if isinstance(about["rankers"], Mapping)]
+            known = ", ".join(dict.fromkeys(str(name) for rankers in named for name in rankers))
+            way = f"name one of them: {known}" if known else "write them down in place of auto"
+            raise ConfigError(f"--set {said}: every data set has rankers of its own; {way}")
 
 
 Repeat = tuple[str, list[Any]]

@@ -218,6 +218,11 @@ def test_what_is_set_of_a_ranker_that_no_data_set_has_is_refused(tmp_path):
     for said in ("rankers.typo.n_trees=3", "rankers=auto"):
         with pytest.raises(ConfigError, match=f"--set {said}: every data set has rankers of its own; name one of them: x, v1.2"):
             read_any(path, [said])
+    path.write_text(yaml.safe_dump({"datasets": {"A": {"data": {"files": "a.txt"}, "rankers": "auto"}}}))
+    with pytest.raises(
+        ConfigError, match=r"rankers\.x\.n_trees=4: every data set has rankers of its own; write them down in place of auto"
+    ):
+        read_any(path, ["rankers.x.n_trees=4"])
 
 
 def test_sweeps_reach_into_terms_and_the_rankers_own_wins():
