@@ -73,7 +73,8 @@ def fit(pages: Pages, scores: Floats, n_ranks: int = 0) -> ScoredLooks:
     for _ in range(ROUNDS):
         expected = np.bincount(place, clicks * model.shares(pages, scores), n_ranks)
         looks = (of_rank + 1) / (expected / model.looks + 1)
-        after = ScoredLooks(looks / looks.max(), model.slope)
+        # Where θ is likeliest, its mean is 1: with the largest at 1, a rank that stands alone on many pages went to 0.
+        after = ScoredLooks(looks / looks.mean(), model.slope)
         share = after.shares(pages, scores)
         mean = np.repeat(np.add.reduceat(share * scores, starts), sizes)
         slope = ((pages.click - clicks * share) * scores).sum()
@@ -83,4 +84,4 @@ def fit(pages: Pages, scores: Floats, n_ranks: int = 0) -> ScoredLooks:
         model = after
         if moved < TOLERANCE:
             break
-    return model
+    return ScoredLooks(model.looks / model.looks.max(), model.slope)

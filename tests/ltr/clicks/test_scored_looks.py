@@ -47,6 +47,30 @@ def test_what_users_were_given_is_found_again():
     assert fit(pages, -scores).slope == pytest.approx(-model.slope, abs=1e-5)
 
 
+def test_looks_and_slope_are_the_likeliest_where_most_pages_have_one_result():
+    """Such a page says nothing of looks, and θ of its rank went to 0."""
+    rng = np.random.default_rng(0)
+    sizes = rng.choice([1, 8], 60, p=[0.8, 0.2])
+    rank = np.concatenate([np.arange(1, n + 1) for n in sizes])
+    scores = rng.normal(size=len(rank))
+    click = rng.random(len(rank)) < 1 / (1 + np.exp(-scores)) / rank
+    pages = Pages(np.append(0, np.cumsum(sizes)), np.zeros(len(rank), int), rank, click, np.zeros(1, int))
+    model = fit(pages, scores)
+
+    def penalised(looks, slope):
+        odds = looks[rank - 1] * np.exp(slope * scores)
+        told = np.log(odds / np.repeat(np.add.reduceat(odds, pages.offsets[:-1]), sizes))
+        return told[click].sum() + np.log(looks).sum() - looks.sum()
+
+    looks = model.looks / model.looks.mean()
+    best = penalised(looks, model.slope)
+    assert model.looks[0] > 0.5
+    for _ in range(200):
+        size = rng.choice([1e-3, 0.03, 1.0])
+        other = penalised(looks * np.exp(size * rng.normal(size=8)), model.slope + size * rng.normal())
+        assert other < best + 1e-6
+
+
 def test_scores_that_say_nothing_have_no_slope_and_deep_ranks_few_looks():
     pages, scores = clicked_once(500, np.array([1.0, 0.5, 0.2]), 0.0)
     model = fit(pages, np.full(len(scores), 3.0), n_ranks=5)
