@@ -1,9 +1,12 @@
 """Which queries are alike: by the words they have in common, or by the documents that were clicked for them."""
 
+import numpy as np
 import polars as pl
 
 _NEARLY = 1e-9
 """Similarities are ratios of whole numbers: what is short of the threshold by rounding is not short of it."""
+_AT_ONCE = 5_000_000
+"""Pairs of queries at once whose common clicks are counted: of queries that share a popular document there may be very many."""
 
 
 def normalised(column: str) -> pl.Expr:
@@ -78,16 +81,25 @@ def similar_clicks(clicks: pl.DataFrame, known: pl.Series, threshold: float) -> 
     Args:
         clicks: ``query``, ``document``, ``clicks``, one row a pair.
     """
-    count = pl.col("clicks").cast(pl.Int64)
-    unit = clicks.filter(count > 0).with_columns(count, length=count.pow(2).sum().over("query").cast(pl.Float64).sqrt())
-    cosine = pl.col("shared") / (pl.col("length") * pl.col("length_other"))
-    return (
-        unit.join(known.to_frame("query"), on="query", how="semi")
-        .join(unit, on="document", suffix="_other")
-        .filter(pl.col("query") != pl.col("query_other"))
-        .group_by("query", "query_other", "length", "length_other")
-        .agg(shared=(pl.col("clicks") * pl.col("clicks_other")).sum())
-        .filter(cosine >= threshold - _NEARLY)
-        .select("query", other="query_other")
-        .sort("query", "other")
-    )
+    from scipy.sparse import csr_array
+
+    unit = clicks.filter(pl.col("clicks").cast(pl.Int64) > 0)
+    names = unit["query"].unique().sort()
+    if not len(names):
+        return pl.DataFrame(schema={"query": pl.String, "other": pl.String})
+    row, column = ((unit[name].rank("dense").cast(pl.Int64) - 1).to_numpy() for name in ("query", "document"))
+    counts = csr_array((unit["clicks"].cast(pl.Int64).to_numpy(), (row, column)))
+    length = np.sqrt((counts * counts).sum(axis=1).astype(np.float64))
+    asked = names.is_in(known.cast(pl.String).to_list()).arg_true().to_numpy().astype(np.int64)
+    firsts, seconds = [asked[:0]], [asked[:0]]
+    at_once = max(_AT_ONCE // len(names), 1)
+    for start in range(0, len(asked), at_once):
+        own = asked[start : start + at_once]
+        shared = (counts[own] @ counts.T).tocoo()
+        one, other = own[shared.row], shared.col.astype(np.int64)
+        alike = (one != other) & (shared.data / (length[one] * length[other]) >= threshold - _NEARLY)
+        firsts.append(one[alike])
+        seconds.append(other[alike])
+    first, second = np.concatenate(firsts), np.concatenate(seconds)
+    order = np.lexsort((second, first))
+    return pl.DataFrame({"query": names.gather(first[order]), "other": names.gather(second[order])})

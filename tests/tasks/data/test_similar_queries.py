@@ -1,11 +1,13 @@
 """Similar queries against all pairs compared one by one."""
 
 import itertools
+import time
 
 import numpy as np
 import polars as pl
 import pytest
 
+from tasks.data import similar_queries
 from tasks.data.similar_queries import normalised, similar_clicks, similar_words
 
 
@@ -40,7 +42,9 @@ def test_queries_without_a_text_are_like_none():
     assert similar_words(texts, texts["query"], 0.5).rows() == []
 
 
-def test_clicks_as_by_all_pairs():
+@pytest.mark.parametrize("at_once", [1, 30, 10**6])
+def test_clicks_as_by_all_pairs(at_once, monkeypatch):
+    monkeypatch.setattr(similar_queries, "_AT_ONCE", at_once)
     rng = np.random.default_rng(6)
     counts = rng.poisson(0.7, (12, 6))
     query, document = np.nonzero(counts >= 0)
@@ -52,3 +56,20 @@ def test_clicks_as_by_all_pairs():
     }
     assert len(want) > 3
     assert set(similar_clicks(frame, pl.Series([str(k) for k in range(5)]), 0.6).rows()) == want
+
+
+def test_clicks_of_queries_that_share_a_popular_document():
+    """All pairs of such queries were joined as rows of a table, which took 5 GB of 20,000 queries."""
+    n = 3000
+    own = pl.DataFrame({"query": [f"q{k}" for k in range(n)], "document": [f"d{k // 2}" for k in range(n)], "clicks": [3] * n})
+    frame = pl.concat((own, own.with_columns(document=pl.lit("home"), clicks=pl.lit(1, pl.Int64))))
+    began = time.process_time()
+    found = similar_clicks(frame, own["query"], 0.75)
+    assert time.process_time() - began < 3
+    assert found.height == n
+    assert set(found.head(4).rows()) == {("q0", "q1"), ("q1", "q0"), ("q10", "q11"), ("q100", "q101")}
+
+
+def test_clicks_that_nobody_made():
+    none = pl.DataFrame({"query": ["a", "b"], "document": ["d", "d"], "clicks": [0, 0]})
+    assert similar_clicks(none, none["query"], 0.5).schema == {"query": pl.String, "other": pl.String}
