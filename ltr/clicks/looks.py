@@ -129,7 +129,7 @@ def fit(pages: Pages, name: str, settings: Settings, n_ranks: int) -> Looks:
         return Looks(name, alpha, looks, looks, STEADY, gamma)
     table = np.ones((n_ranks, n_ranks))
     if name == "ubm":
-        table = _after_clicks(_told(cells, n_ranks * n_ranks), n_ranks)
+        table = _after_clicks(_told_after_clicks(cells, n_ranks * n_ranks), n_ranks)
     elif name == "pbm":
         table = np.repeat(_by_rank(_told(cells, n_ranks))[:, None], n_ranks, axis=1)
     gamma = table.ravel() if name == "ubm" else np.ascontiguousarray(table[:, 0])
@@ -231,6 +231,16 @@ def _told(cells: _Cells, n_states: int, rounds: int = 10_000) -> _Told:
     with np.errstate(invalid="ignore"):
         alpha = np.nan_to_num(np.bincount(cells.pair, cells.clicked) / looks)
     return _Told(sums(cells.state - 1, cells.clicked, n_states), sums(cells.state - 1, cells.shown * alpha[cells.pair], n_states))
+
+
+def _told_after_clicks(cells: _Cells, n_states: int) -> _Told:
+    try:
+        return _told(cells, n_states)
+    except ValueError:
+        raise ValueError(
+            "ubm: no two ranks, each with the rank of the last click above it, are tied by documents clicked at one and shown at the other, so position "
+            "bias cannot be separated from relevance"
+        ) from None
 
 
 def _by_rank(told: _Told) -> Floats:

@@ -200,7 +200,7 @@ def estimate(
     apart, foretold = None, None
     if estimator == "position-based" and part is not None:
         seen = Seen.of(pages)
-        table = _position_based(pages, rank, rules, seen.looks())
+        table = _position_based(pages, rank, rules, _learned_looks(seen))
         apart = _without_each(pages, seen, rank, rules, part)
     elif estimator == "position-based":
         table = _position_based(pages, rank, rules, _known_looks(models[0]))
@@ -216,6 +216,13 @@ def _known_looks(model: ClickModel) -> Floats:
     if not isinstance(model, Looks) or model.name != "pbm":
         raise ValueError(f"position-based: it needs a PBM, not {model.name}")
     return model.gamma[:, 0]
+
+
+def _learned_looks(seen: Seen) -> Floats:
+    try:
+        return seen.looks()
+    except ValueError as error:
+        raise NoSupportError(f"position-based: {error}") from None
 
 
 def _without_each(pages: Pages, seen: Seen, rank: Ints, rules: Rules, part: Ints) -> tuple[Floats, Floats]:

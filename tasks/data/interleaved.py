@@ -73,6 +73,8 @@ def analyse(log: ClickLog, team: str, method: str, level: float) -> Duels:
     rankers = lists.rankers or sorted(results["team"].drop_nulls().unique())
     if len(rankers) < 2:
         raise DataError(f"{log.log}: column {team!r} names {number_of(len(rankers), 'ranker')}; two or more are needed")
+    if method == "team-draft":
+        _require_teams(log, results, team)
     sessions = _sessions(results, lists, rankers)
     if method == "probabilistic" and sessions.length is None and (sessions.rank == 0).any():
         notes.append(
@@ -171,6 +173,16 @@ def _results(log: ClickLog, team: str, method: str) -> tuple[_Lists, pl.DataFram
         pl.col("clicked", "rank", "rows", "team"),
         *(pl.col(f"list:{name}").alias(name) for name in (*lists.places, *lists.lengths)),
     )
+
+
+def _require_teams(log: ClickLog, results: pl.DataFrame, team: str) -> None:
+    """Raises DataError for a clicked result of no ranker."""
+    lacking = results.filter(pl.col("clicked") & pl.col("team").is_null())
+    for session, document in lacking.select("session", "document").head(1).iter_rows():
+        raise DataError(
+            f"{log.log}: session {session[:40]!r}, document {document[:40]!r}: column {team!r} is empty: a clicked result must name the ranker it was taken "
+            f"from ({lacking.height:,} of {number_of(int(results['clicked'].sum()), 'clicked result')} do not)"
+        )
 
 
 def _one_a_place(results: pl.DataFrame, places: list[str], notes: list[str]) -> pl.DataFrame:

@@ -193,9 +193,12 @@ def to_go_by(best: str, near: Sequence[str] = ()) -> str:
 
 def _models(estimator: str, pages: Pages, half: Bools, best: str) -> list[ClickModel]:
     """The click models that an estimator needs."""
-    if estimator == "doubly-robust":
+    if estimator != "doubly-robust":
+        return []
+    try:
         return [fit(pages.select(side), best, n_ranks=pages.n_ranks) for side in (~half, half)]
-    return []
+    except ValueError as error:
+        raise ValueError(f"doubly-robust: {best} is fitted to each half of the sessions, and in one of them: {error}") from None
 
 
 def _beside(name: str, read: LogPages, scores: pl.DataFrame, seed: int, top: int) -> tuple[Pages, Ints, Bools, tuple[str, ...]]:

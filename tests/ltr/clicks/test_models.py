@@ -29,6 +29,14 @@ def test_one_ranking_a_query_tells_no_position_from_its_document(name):
         assert fit(FIXED, name).name == name
 
 
+def test_ranks_that_only_the_user_browsing_model_cannot_tie():
+    """It was refused as if no two ranks were tied, which pbm's were; and without its name."""
+    pages = Pages(np.array([0, 2, 4]), np.array([0, 1, 1, 0]), np.array([1, 2] * 2), np.array([1, 1, 0, 0]), np.zeros(2, int))
+    assert fit(pages, "pbm").name == "pbm"
+    with pytest.raises(ValueError, match="ubm: no two ranks, each with the rank of the last click above it, are tied"):
+        fit(pages, "ubm")
+
+
 def test_unknown_names_and_pages_without_a_click():
     with pytest.raises(ValueError, match="'pmb' is unknown; choose from: rctr, dctr, cascade, pbm"):
         fit(FIXED, "pmb")

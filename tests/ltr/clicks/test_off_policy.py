@@ -289,6 +289,8 @@ def test_what_is_refused():
         estimate(BY_HAND, new, "replay")
     with pytest.raises(ValueError, match="doubly-robust: it needs 2 click models and a half, not 0"):
         estimate(BY_HAND, new, "doubly-robust")
+    with pytest.raises(NoSupportError, match="position-based: no clicked document was shown at two ranks"):
+        estimate(BY_HAND.select(np.array([True, True, False, False])), new, "position-based", part=np.array([0, 1]))
     with pytest.raises(ValueError, match="position-based: it needs a PBM, not dctr"):
         estimate(BY_HAND, new, "position-based", models=[fit(BY_HAND, "dctr")])
 

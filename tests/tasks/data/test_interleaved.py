@@ -204,7 +204,11 @@ def test_of_several_rankers_those_that_differ_after_holms_correction_are_told_ap
             "team-draft",
             "column 'team' names 1 ranker; two or more are needed",
         ),
-        (lambda t: t.with_columns(team=pl.when(pl.col("rank") > 1).then("team")), "team-draft", "a clicked result without a team"),
+        (
+            lambda t: t.with_columns(team=pl.when(pl.col("rank") > 1).then("team")),
+            "team-draft",
+            r"session 's1', document 'a': column 'team' is empty: a clicked result must name the ranker it was taken from \(2 of 3 clicked results do not\)",
+        ),
         (
             lambda t: t.filter(pl.col("session") == "s1"),
             "team-draft",

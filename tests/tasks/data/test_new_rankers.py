@@ -50,6 +50,14 @@ def test_every_estimator_has_its_models(read):
     assert found.refused == ()
 
 
+def test_a_half_without_a_click_is_not_called_the_log(read):
+    half = np.zeros(read.pages.n_pages, bool)
+    half[:10] = True
+    pages = read.pages.clicked(read.pages.click & ~np.repeat(half, np.diff(read.pages.offsets)))
+    with pytest.raises(ValueError, match="doubly-robust: dcm is fitted to each half of the sessions, and in one of them: no click"):
+        _models("doubly-robust", pages, half, "dcm")
+
+
 def test_which_estimators_to_go_by():
     assert to_go_by("pbm").startswith("pbm predicts clicks best here: the results above a result matter little")
     assert to_go_by("dcm").endswith("rely on cascade and doubly-robust")
