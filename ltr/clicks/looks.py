@@ -235,7 +235,7 @@ def _told(cells: _Cells, n_states: int, rounds: int = 10_000) -> _Told:
 
 def _told_after_clicks(cells: _Cells, n_states: int) -> _Told:
     try:
-        return _told(cells, n_states)
+        return _told(cells, n_states, rounds=1000)
     except ValueError:
         raise ValueError(
             "ubm: no two ranks, each with the rank of the last click above it, are tied by documents clicked at one and shown at the other, so position "

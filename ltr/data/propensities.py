@@ -13,11 +13,18 @@ together; such groups stand to each other as their clicks over impressions do, n
 is brought down as a whole, so that its ranks keep what they are to each other.
 """
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
 TOLERANCE = 1e-10
 """The iteration ends when no propensity moves by more."""
+DENSE, PRECISE, FARTHEST = 300, 1e-8, 100.0
+"""Ranks up to which Newton's equations are solved as a table; what is left of the slope where they are not; and how far log θ moves at once."""
 
 
 def ties(document: NDArray[np.int64], rank: NDArray[np.int64], clicked: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -141,9 +148,8 @@ def _at_rest(
     part, fit = shares(logs)
     for _ in range(100):
         expected = part.T @ of_document
-        curvature = np.diag(expected) - (part.T @ (part.multiply(of_document[:, None]))).toarray()
-        step = np.linalg.lstsq(curvature, of_rank - expected, rcond=None)[0]
-        size = 1.0
+        step = _newton_step(part, of_document, expected, of_rank - expected)
+        size = min(1.0, FARTHEST / max(np.abs(step).max(), FARTHEST))
         while (tried := shares(logs + size * step))[1] < fit and size > 1e-10:
             size /= 2
         logs, (part, fit) = logs + size * step, tried
@@ -152,3 +158,30 @@ def _at_rest(
     found = theta.copy()
     found[ranks] = np.exp(logs - logs.max())
     return found
+
+
+def _newton_step(
+    part: "csr_array", of_document: NDArray[np.int64], expected: NDArray[np.float64], slope: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The step of log θ that `slope` asks for. Of many ranks, as those of a rank and a last click are, by conjugate gradients (Hestenes & Stiefel
+    1952), which need no table of every two."""
+    if len(slope) <= DENSE:
+        curvature = np.diag(expected) - (part.T @ (part.multiply(of_document[:, None]))).toarray()
+        solved: NDArray[np.float64] = np.linalg.lstsq(curvature, slope, rcond=None)[0]
+        return solved
+    # The slope is none towards a factor of all θ, but for rounding, which is taken out.
+    step, left = np.zeros(len(slope)), slope - expected * slope.sum() / expected.sum()
+    along = left / expected
+    size = float((left * along).sum())
+    enough = size * PRECISE**2
+    for _ in range(len(slope)):
+        if size <= enough:
+            break
+        bent = expected * along - part.T @ (of_document * (part @ along))
+        stride = size / float((along * bent).sum())
+        step += stride * along
+        left -= stride * bent
+        towards = left / expected
+        before, size = size, float((left * towards).sum())
+        along = towards + size / before * along
+    return step

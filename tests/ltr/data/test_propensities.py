@@ -1,5 +1,7 @@
 """Propensities of counts whose law is known, and of counts that cannot tell."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -39,6 +41,22 @@ def test_newtons_steps_end_where_the_alternation_does():
     silent = clicks.copy()
     silent[:, 4] = 0
     assert propensities(*rows(counts, silent), rounds=1) == pytest.approx(propensities(*rows(counts, silent)), rel=1e-7)
+
+
+def test_many_ranks_that_only_neighbours_tie_come_to_rest():
+    """A user browsing model of pages of 50 results has as many ranks and last clicks, for which a table of every two took half a minute; of pages
+    of 100 results it had no end."""
+    rng, n = np.random.default_rng(2), 1200
+    document, rank = np.repeat(np.arange(3 * n), 2), (np.repeat(np.arange(3 * n) % (n - 1), 2) + np.tile([1, 2], 3 * n))
+    shown = rng.integers(1, 40, len(rank))
+    clicked = rng.binomial(shown, 0.2 + 0.6 * rng.random(len(rank)))
+    began = time.process_time()
+    theta = propensities(document, rank, shown, clicked, rounds=20)
+    assert time.process_time() - began < 4
+    looks = np.bincount(document, shown * theta[rank - 1])
+    gamma = np.bincount(document, clicked) / np.where(looks > 0, looks, 1)
+    expected = theta * np.bincount(rank - 1, shown * gamma[document])
+    assert expected == pytest.approx(np.bincount(rank - 1, clicked), rel=1e-6)
 
 
 def test_two_pages_of_ranks_that_few_impressions_tie_come_to_rest():
