@@ -16,7 +16,7 @@ known; search logs hardly ever have them.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -77,7 +77,7 @@ class Estimate:
         sessions: effective number of pages behind the rank that has fewest, (Σw)² / Σw².
         supported: share of the traffic's places that the log shows.
         clipped: share of the weights' sum that clipping took.
-        unseen: share of each rank's places that the log never shows, from the first.
+        unseen: share of each rank's places that the log never shows, from the first, as deep as pages go.
         least, most: `value` if none of these places were clicked, and if all were; in between they are taken to draw what the others of their
             rank do, by doubly robust what a click model says.
     """
@@ -192,6 +192,7 @@ def estimate(
             that were shown deeper than a PBM knows.
     """
     rules = rules or Rules()
+    rules = replace(rules, top=min(rules.top, pages.n_ranks))  # no page has more, and tables have a column for each
     if estimator not in ESTIMATORS:
         raise ValueError(f"{estimator!r} is unknown; choose from: {', '.join(ESTIMATORS)}")
     wanted = 2 if estimator == "doubly-robust" else int(estimator == "position-based" and part is None)

@@ -340,6 +340,17 @@ def test_each_half_is_foretold_by_the_model_of_the_other():
 
 
 @many
+@many
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_results_that_no_page_has_take_no_memory(estimator):
+    """Tables had as many columns as ``--top`` says: a million of them, for all results, ended with numpy's error."""
+    pages = shuffled_pages(3, 4, 300, 3, np.random.default_rng(4))
+    clicked = users("pbm", pages).simulate(pages, 1)
+    rank = np.tile([1, 2, 3, 4], 3)
+    deep, as_deep = (estimated(clicked, rank, estimator, Rules(top=top, support=0.1, sessions=1)) for top in (10**9, 3))
+    assert deep == as_deep
+
+
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_pages_stay_as_long_as_they_were(estimator):
     """The ranker that made all pages, of which half show 3 results and half 8, gains nothing over them."""
