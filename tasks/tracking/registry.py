@@ -181,7 +181,7 @@ def download_version(address: str, folder: Path) -> Path:
     """The folder of a registered model's own files, below `folder`.
 
     Raises:
-        DataError: where the registry has none at the address, or its files are gone, or another model's than was registered.
+        DataError: where the registry has none at the address, or another program's, or its files are gone, or another model's than was registered.
     """
     opened()
     version = _version_at(address)
@@ -197,6 +197,8 @@ def download_version(address: str, folder: Path) -> Path:
             raise DataError(f"{address}: {error.message}") from None
     model = Path(path) / "artifacts" / "model"
     if not (model / "model.json").is_file():
+        if (Path(path) / "MLmodel").is_file() and not any((Path(path) / "code").glob("ltr*")):  # ours carry the core along
+            raise DataError(f"{address}: this model was not written by lambdaflow; name a version that a run registered")
         raise DataError(
             f"{address}: it is in MLflow, but its files are no longer where they were written (was the folder of the run that wrote it moved?)"
         )

@@ -169,7 +169,7 @@ def find_run(reference: str) -> Tracked:
     """The one run whose id begins with `reference`.
 
     Raises:
-        DataError: where there is none, or several, or it is a study, which has runs and no model.
+        DataError: where there is none, or several, or it is a study, which has runs and no model, or another program's.
     """
     found = tracked_by_id(reference)
     if len(found) > 1:
@@ -188,6 +188,8 @@ def find_run(reference: str) -> Tracked:
     if parts := {name.removeprefix(_OF_STUDY): run_id for name, run_id in found[0].tags.items() if name.startswith(_OF_STUDY)}:
         named = ", ".join(f"{name} {run_id[:8]}" for name, run_id in sorted(parts.items()))
         raise DataError(f"{reference}: this is a study; name one of its runs: {named}")
+    if found[0].tags.keys().isdisjoint((RUN_KEY, CELL_KEY)):
+        raise DataError(f"{reference}: this run was not written by lambdaflow, whose commands read none of others")
     return found[0]
 
 

@@ -42,6 +42,18 @@ def test_files_that_are_gone_are_told_with_the_address(workplace, monkeypatch, t
         find_model("models:/search@champion")
 
 
+def test_a_version_that_another_program_registered_is_told_as_such(workplace, monkeypatch, tmp_path):
+    """Its files were said to be no longer where they had been written."""
+    monkeypatch.setattr("mlflow.artifacts.download_artifacts", lambda address, dst_path: str(tmp_path))
+    (tmp_path / "MLmodel").write_text("flavors: {}")
+    with pytest.raises(DataError, match=r"^models:/search@champion: this model was not written by lambdaflow"):
+        find_model("models:/search@champion")
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "ltr.zip").touch()
+    with pytest.raises(DataError, match=r"^models:/search@champion: it is in MLflow, but its files are no longer"):
+        find_model("models:/search@champion")
+
+
 def test_files_of_another_model_are_no_version(workplace, monkeypatch, tmp_path):
     """A champion whose folder was exchanged for another model's was served, and challengers were held against that one."""
     queries, place = make_queries(10), tmp_path / "artifacts" / "model"

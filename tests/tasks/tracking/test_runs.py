@@ -11,7 +11,7 @@ import pytest
 from tasks.records import DataError
 from tasks.tracking import runs as runs_module
 from tasks.tracking.runs import _values, chosen_cells, find_cell, find_run, find_values
-from tasks.tracking.store import CELL_KEY, CHOSEN, REFIT, RUN_KEY, tracking_uri
+from tasks.tracking.store import CELL_KEY, CHOSEN, REFIT, RUN_KEY, opened, tracking_uri
 from tasks.tracking.tracker import Tracker
 
 
@@ -79,6 +79,15 @@ def test_a_run_whose_experiment_was_renamed_is_told_with_the_experiment(workplac
     with pytest.raises(DataError, match=said):
         find_run(tracker.run_id)
     assert find_run(later.run_id).id == later.run_id
+
+
+def test_a_run_that_another_program_wrote_is_told_as_such(workplace):
+    """It ended every command with KeyError: 'lambdaflow.cell_key', or was said to have lost its values."""
+    client, experiment = opened()
+    run_id = client.create_run(experiment, run_name="own").info.run_id
+    for find in (find_run, find_cell, find_values):
+        with pytest.raises(DataError, match=rf"^{run_id}: this run was not written by lambdaflow"):
+            find(run_id)
 
 
 def test_a_tag_that_was_edited_is_named(workplace):
