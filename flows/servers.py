@@ -82,7 +82,8 @@ def serve_pages(mlflow_port: int, prefect_port: int) -> int:
     pages = {"PREFECT_SERVER_UI_API_URL": f"http://{HOST}:{prefect_port}/api", "PREFECT__SERVER_WEBSERVER_ONLY": "1"}
     try:
         with running_servers() as servers:
-            with open_port(prefect_port, "--prefect-port") as port:
+            # MLflow opens its port itself, seconds after the addresses were printed, and another's page may answer there.
+            with open_port(prefect_port, "--prefect-port") as port, open_port(mlflow_port, "--mlflow-port"):
                 servers.append(start(port, password, pages))
             servers.append(subprocess.Popen(mlflow, env=environment, stdout=subprocess.DEVNULL, start_new_session=True))
             print(f"MLflow   {runs_page(f'http://{HOST}:{mlflow_port}', experiment)}")

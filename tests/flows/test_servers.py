@@ -137,3 +137,5 @@ def test_a_port_that_is_taken_is_named(workplace, signals):
         number = taken.getsockname()[1]
         with pytest.raises(OSError, match=rf"port {number} \(--prefect-port\): Address already in use"):
             servers.serve_pages(5001, number)
+        with pytest.raises(OSError, match=rf"port {number} \(--mlflow-port\): Address already in use"):
+            servers.serve_pages(number, free_port())
