@@ -4,6 +4,7 @@ The worst pair of a query is the one whose swap would raise its DCG most: a docu
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 import ltr
 from ltr.data.queries import Queries, select
-from ltr.diagnostics.why_above import Change, WhyAbove, why_above
+from ltr.diagnostics.why_above import Change, Tried, WhyAbove, why_above
 from ltr.metrics.gains import graded
 from tasks.evidence.drawing import INK, colour, svg, titled
 from tasks.records import DataError, finite_or_none
@@ -77,11 +78,11 @@ def pair_of(
     query: str,
     above: str | None = None,
     below: str | None = None,
-    orders: int = 200,
     conventions: ltr.Conventions | None = None,
+    tried: Sequence[Tried] | None = None,
 ) -> ShownPair:
     """Why one document of a query ranks above another: those named, by id or rank, otherwise the worst pair, or the first two where no pair
-    is wrong. `conventions`: by which a pair is wrong; the model's own where left out.
+    is wrong. `conventions`: by which a pair is wrong; the model's own where left out. `tried`: as in `why_above`, for whoever asks of many queries.
 
     Raises:
         DataError: for a query or a document that is not there, and for two that stand the other way round.
@@ -116,7 +117,7 @@ def pair_of(
         raise DataError(
             f"query {query}: {said[0]} ({scores[upper]:.6g}) ranks below {said[1]} ({scores[lower]:.6g}); swap --above and --below"
         )
-    why = why_above(model, queries, start + upper, start + lower, orders)
+    why = why_above(model, queries, start + upper, start + lower, tried=tried)
     documents = [
         ShownDocument(
             _name(queries, start + row, rank), rank + 1, None if math.isnan(labels[row]) else float(labels[row]), float(scores[row])

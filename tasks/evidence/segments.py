@@ -25,6 +25,7 @@ from pydantic import Field, model_validator
 
 import ltr
 from ltr.data.queries import Queries
+from ltr.diagnostics.why_above import Tried, values_to_try
 from ltr.metrics import significance
 from ltr.metrics.measure import Measure, fewer_is_better, lowest_of
 from tasks.config.click_labels import ClickLog
@@ -270,7 +271,8 @@ class Segments(Evidence):
         measure = Measure.of(self.measure or run.config.select).key
         tests = [fold.test for fold in run.folds]
         found = segmented(values, tests, self, measure, self.attributes(run.config), run.config.data.clicks)
-        return replace(found, changed=tuple(_looked_into(entry, run.chosen) for entry in found.changed))
+        tried: _TriedOf = {}
+        return replace(found, changed=tuple(_looked_into(entry, run.chosen, tried) for entry in found.changed))
 
 
 register_evidence(Segments)
@@ -318,7 +320,12 @@ def segmented(
     return SegmentsFound(measure, rule.baseline, rule.fewest, tuple(segments), tuple(changed))
 
 
-def _looked_into(found: Changes, chosen: Sequence[Trained]) -> Changes:
+_TriedOf = dict[tuple[str, tuple[str, ...], bool], tuple[Tried, ...]]
+"""Values of features to try, which are found by looking through a whole data set: by its name, the features that a model reads, and whether it needs
+all of them."""
+
+
+def _looked_into(found: Changes, chosen: Sequence[Trained], tried: _TriedOf) -> Changes:
     """With the reasons for the worst pair of each of the queries that were harmed most, by the model that ranked it."""
     harmed = {row.query: row for row in found.harmed[:EXPLAINED]}
     for one in chosen:
@@ -326,9 +333,11 @@ def _looked_into(found: Changes, chosen: Sequence[Trained]) -> Changes:
         own = [name for name in names_of(queries) if name in harmed] if one.ranker == found.ranker else []
         if own:
             model = ltr.load(CellFolder.of(one.result.key).model)
+            if (key := (one.cell.data.test, model.names, model.needs_complete)) not in tried:
+                tried[key] = values_to_try(model, queries)
             for name in own:
                 try:
-                    harmed[name] = replace(harmed[name], why=pair_of(model, queries, name).text())
+                    harmed[name] = replace(harmed[name], why=pair_of(model, queries, name, tried=tried[key]).text())
                 except DataError:
                     continue  # all its documents have one score
     return replace(found, harmed=tuple(harmed.get(row.query, row) for row in found.harmed))
