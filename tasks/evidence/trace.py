@@ -35,10 +35,12 @@ class TraceRecord:
 
     @property
     def summary(self) -> Mapping[str, Any]:
-        """Means of Δ by where walks begin, the correlation of w·φ and Δ, and the objectives at their first and last iteration."""
+        """Means of Δ by where walks begin, the correlation of w·φ and Δ (NaN where one of them does not vary), and the objectives at their first and
+        last iteration."""
+        vary = all(np.ptp(values) > 0 for values in (self.products, self.losses))
         return {
             "mean loss": {begin: float(np.mean(losses)) for begin, losses in self.smear.items()},
-            "correlation": float(np.corrcoef(self.products, self.losses)[0, 1]),
+            "correlation": float(np.corrcoef(self.products, self.losses)[0, 1]) if vary else float("nan"),
             "sampled": [*self.sampled[:1], *self.sampled[-1:]],
             "closed": [*self.closed[:1], *self.closed[-1:]],
         }

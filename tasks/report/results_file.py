@@ -5,6 +5,7 @@ run is in MLflow, under the run's id.
 """
 
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -103,7 +104,7 @@ def _cell(outcome: RunOutcome, trained: Trained) -> Entry:
 
 def _rounded(value: Any) -> Any:
     if isinstance(value, float):
-        return round(value, DIGITS)
+        return round(value, DIGITS) if math.isfinite(value) else None  # JSON has no NaN, which differs from itself besides
     if isinstance(value, Mapping):
         return {str(key): one if key in EXACT else _rounded(one) for key, one in value.items()}
     return [_rounded(one) for one in value] if isinstance(value, list | tuple) else value

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 import ltr
 from tasks.evidence.trace import TraceRecord, trace_figures, traced
@@ -41,3 +42,11 @@ def test_figures_of_a_conditional_models_fit():
     assert "begun at 100% bad on top" in figures["smear"]
     assert "closed form" not in figures["objective"]
     assert "closed form" in trace_figures(replace(seen, closed=[4.0, 3.0]))["objective"]
+
+
+@pytest.mark.filterwarnings("error")
+def test_products_that_do_not_vary_have_no_correlation():
+    """Where the start is the optimum w is 0, and numpy warned of a division."""
+    seen = TraceRecord("m", [3.0], [], [0.0, 0.0], [0.1, 0.9], {"0": [0.0, 0.4]})
+    assert np.isnan(seen.summary["correlation"])
+    assert replace(seen, products=[0.0, 1.0]).summary["correlation"] == pytest.approx(1)

@@ -9,6 +9,7 @@ import pytest
 
 from tasks.config.reading import parse
 from tasks.evidence.significance import Mean, Standing, Standings
+from tasks.evidence.trace import TraceRecord, Traces
 from tasks.records import Cell, CellResult, DataError, Failure, Fold, Trained
 from tasks.report.outcome import RunOutcome
 from tasks.report.results_file import differences, entry, keep_results, read_results
@@ -53,6 +54,16 @@ def test_small_settings_are_kept(outcome):
     assert kept["cells"][0]["at an end"] == [], "C is what is drawn against"
     noise = replace(first, result=replace(first.result, metrics={"valid_map": 1e-17}))
     assert entry(replace(outcome, config=drawn, cells=(noise,)), None)["cells"][0]["valid_map"] == 0, "what is measured is rounded"
+
+
+def test_a_number_that_is_none_differs_from_nothing(outcome, tmp_path):
+    """NaN, such as a correlation with what does not vary, is no JSON, and each repetition was told NaN → NaN."""
+    trace = Traces((TraceRecord("a", [1.0], [], [0.0, 0.0], [0.1, 0.9], {"0": [0.0]}),))
+    file = tmp_path / "results.json"
+    told = [keep_results(replace(outcome, evidence=(trace,)), None, file) for _ in range(2)]
+    assert told == [[f"recorded in {file}: r"], [f"as recorded in {file}: r"]]
+    kept = json.loads(file.read_text(), parse_constant=pytest.fail)
+    assert kept["r"]["trace"]["a"]["correlation"] is None
 
 
 def test_a_file_of_an_older_version_has_the_digest_of_a_configuration_alone(outcome):
