@@ -80,9 +80,8 @@ def bases_of(cell: Tracked, names: Sequence[str]) -> list[Tracked]:
     """
     parent = next(iter(tracked_by_id(cell.tags.get(PARENT, ""))), None)
     if parent is not None and (below := cell.noted(BELOW)):
-        return [
-            _of_key(f"{parent.id[:8]}:{name}", parent.children(), key) for name, key in zip(names, json.loads(below), strict=True)
-        ]
+        cells = parent.children()
+        return [_of_key(f"{parent.id[:8]}:{name}", cells, key) for name, key in zip(names, json.loads(below), strict=True)]
     chosen = _noted(parent, CHOSEN) if parent else {}
     if parent is None or not set(names) <= set(chosen):
         return []

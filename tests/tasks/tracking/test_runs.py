@@ -10,8 +10,8 @@ import pytest
 
 from tasks.records import DataError
 from tasks.tracking import runs as runs_module
-from tasks.tracking.runs import _values, chosen_cells, find_cell, find_run, find_values
-from tasks.tracking.store import CELL_KEY, CHOSEN, REFIT, RUN_KEY, opened, tracking_uri
+from tasks.tracking.runs import _values, bases_of, chosen_cells, find_cell, find_run, find_values
+from tasks.tracking.store import CELL_KEY, CHOSEN, PARENT, REFIT, RUN_KEY, opened, tracking_uri
 from tasks.tracking.tracker import Tracker
 
 
@@ -42,6 +42,16 @@ def test_what_a_run_chose_are_its_cells_also_where_two_rankers_are_one(workplace
     noted = json.dumps({"trees": ["k0", "k2"], "same": ["k0", "k2"], "gone": ["k1", "k9"]})
     run = SimpleNamespace(children=lambda: cells, noted=lambda tag: noted)
     assert chosen_cells(run) == {"trees": [cells[0], cells[2]], "same": [cells[0], cells[2]]}
+
+
+def test_the_cells_of_a_run_are_read_once_for_all_that_a_ranker_learned_from(workplace, monkeypatch):
+    """They were read once a base: 23 processor seconds for 20 of them in a run of 500 cells."""
+    cells, read = [SimpleNamespace(tags={CELL_KEY: f"k{k}"}) for k in range(5)], []
+    parent = SimpleNamespace(id="abcdef", children=lambda: read.append(1) or cells)
+    monkeypatch.setattr(runs_module, "tracked_by_id", lambda run_id: [parent])
+    cell = SimpleNamespace(tags={PARENT: "abcdef"}, noted=lambda tag: json.dumps(["k3", "k0", "k1"]))
+    assert bases_of(cell, ["a", "a 2", "b"]) == [cells[3], cells[0], cells[1]]
+    assert len(read) == 1
 
 
 def test_a_ranker_that_was_trained_again_on_all_data_is_that_one_and_its_folds_stay(workplace, monkeypatch):
