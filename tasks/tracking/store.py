@@ -116,11 +116,14 @@ def _lock() -> TextIO:
     """The file by which processes of this folder are one after another.
 
     Raises:
-        TrackingError: where nothing can be written here.
+        TrackingError: where nothing can be written here, or ``mlruns`` is no folder.
     """
     try:
         Path("mlruns").mkdir(exist_ok=True)
         return open("mlruns/.lock", "w", encoding="utf-8")
+    except FileExistsError:
+        kind = "a link to a folder that is not there" if os.path.islink("mlruns") else "no folder"
+        raise TrackingError(f"{Path('mlruns').absolute()}: this is {kind}, and runs and models are kept there") from None
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise

@@ -50,6 +50,18 @@ def test_the_environment_chooses_the_server(workplace, monkeypatch):
     assert tracking_uri() == "http://127.0.0.1:1"
 
 
+def test_a_folder_of_runs_that_is_none_is_told(workplace):
+    """As `.lambdaflow` is: ``[Errno 17] File exists: 'mlruns'`` stood there."""
+    place = workplace / "mlruns"
+    place.touch()
+    with pytest.raises(TrackingError, match=rf"^{re.escape(str(place))}: this is no folder, and runs and models are kept there$"):
+        opened()
+    place.unlink()
+    place.symlink_to("nowhere")
+    with pytest.raises(TrackingError, match="/mlruns: this is a link to a folder that is not there, and runs"):
+        opened()
+
+
 @pytest.mark.parametrize("address", ["file:runs", "runs", "./a:b/runs"])
 def test_a_store_of_folders_is_told_with_the_ways_out(workplace, monkeypatch, address):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
