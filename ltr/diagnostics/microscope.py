@@ -5,8 +5,10 @@ Other tools show a curve of the measure; confident learning (Northcutt et al. 20
 ranker does not have. Here everything follows from the same gradients that trees and nets are trained on.
 """
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,14 +89,16 @@ def look(
             "same_label": Objective(queries, [Term(second, pairs="same_label")], conventions),
         }
     levels = np.unique(queries.labels[~np.isnan(queries.labels)])
-    iterations, gradients, rows = [], [], []
+    iterations, late, rows = [], deque[Floats](), []
     agreement: dict[str, list[float]] = {name: [] for name in clicks}
     before: Ints | None = None
     for iteration, scores in stages:
         gradient = judged(scores, iteration)[0]
         rank = ranks(scores, queries.offsets)
         iterations.append(iteration)
-        gradients.append(np.abs(gradient))
+        late.append(np.abs(gradient))
+        if len(late) > len(iterations) - len(iterations) // 2:  # the later half of those so far
+            late.popleft()
         for name, objective in clicks.items():
             other = objective(scores, iteration)[0]
             agreement[name].append(float(((other == 0) | (np.sign(other) == np.sign(gradient))).mean()))
@@ -105,10 +109,9 @@ def look(
     if not iterations:
         raise ValueError("the microscope needs at least one stage of training to inspect")
     partners, tops, moved, moved_top = (np.array(column) for column in zip(*rows, strict=True))
-    late = np.array(gradients[len(gradients) // 2 :]).min(axis=0)
     return Snapshots(
         np.array(iterations, np.int64), levels, {name: np.array(shares) for name, shares in agreement.items()}, partners, tops, moved,
-        moved_top, late, gradient, rank,
+        moved_top, reduce(np.minimum, late), gradient, rank,
     )  # fmt: skip
 
 

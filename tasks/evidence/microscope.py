@@ -1,7 +1,7 @@
 """What the λ's of a trained model did while it learned, and the documents that stayed lost: kept beside its cell."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from pydantic import Field
 import ltr
 from ltr.data.queries import Queries
 from ltr.diagnostics.microscope import Snapshots, look
+from ltr.kernels.kernel import Floats
 from ltr.rankers.training import mean_measure
 from tasks.config.ranker_section import read_conventions
 from tasks.config.run_config import RunConfig, register_evidence
@@ -201,10 +202,17 @@ def inspect(trained: Trained, config: Microscope, measure: str) -> Inspection:
 def _inspected(
     model: ltr.Ranker, train: Queries, test: Queries, config: Microscope, measure: str, rules: ltr.Conventions
 ) -> tuple[Mapping[str, Any], pl.DataFrame]:
-    stages = list(model.stages(train.features, config.every))
-    seen = look(stages, train, ltr.Term(config.first), config.second, config.top, rules)
+    on_train: list[float] = []
+
+    def measured() -> Iterator[tuple[int, Floats]]:
+        """The stages, one in memory at a time."""
+        for iteration, scores in model.stages(train.features, config.every):
+            on_train.append(mean_measure(measure, train, scores, rules))
+            yield iteration, scores
+
+    seen = look(measured(), train, ltr.Term(config.first), config.second, config.top, rules)
     means = {
-        "train": [mean_measure(measure, train, scores, rules) for _, scores in stages],
+        "train": on_train,
         "test": [mean_measure(measure, test, ranked(own, test), rules) for _, own in model.stages(test.features, config.every)],
     }
     arrays = {name: _plain(getattr(seen, name)) for name in ("iteration", "labels", "partners", "top_labels", "moved", "moved_top")}

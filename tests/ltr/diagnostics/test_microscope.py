@@ -1,5 +1,6 @@
 """The microscope against gradients taken pair by pair, and label errors that were planted."""
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -61,6 +62,29 @@ def test_top_labels_and_moves_by_hand():
     assert found.rank.tolist() == [3, 2, 1, 2, 1]
     assert np.isnan(found.moved[0])
     assert (found.moved[1], found.moved_top[1]) == (0.8, 1.0)
+
+
+@pytest.mark.parametrize("n", range(1, 6))
+def test_lost_is_the_least_gradient_of_the_later_half(n):
+    queries, rng = make_queries(6, seed=4), np.random.default_rng(0)
+    stages = [(k, rng.normal(size=queries.n_documents)) for k in range(n)]
+    of_each = np.array([np.abs(look([stage], queries).gradient) for stage in stages])
+    assert look(stages, queries).lost.tolist() == of_each[n // 2 :].min(axis=0).tolist()
+
+
+@pytest.mark.skipif(not JIT, reason="thousands of gradients are for compiled code")
+def test_gradients_of_no_more_than_the_later_half_are_in_memory():
+    queries, alive = make_queries(150, seed=4), []
+
+    def stages(n):
+        for k in range(n):
+            alive.append(tracemalloc.get_traced_memory()[0] / (8 * queries.n_documents))
+            yield k, np.full(queries.n_documents, float(k))
+
+    tracemalloc.start()
+    look(stages(61), queries)
+    tracemalloc.stop()
+    assert alive[-1] - alive[1] < 55, "in arrays of a number a document: all 60 stood there"
 
 
 def test_ranks_keep_equal_scores_as_they_stand():
