@@ -190,7 +190,7 @@ class Guarantee(Evidence):
 
     def guaranteed(self, config: RunConfig) -> list[str]:
         """Rankers that are held against the baseline."""
-        return [name for name in self.rankers or config.alone if name != self.baseline]
+        return [name for name in dict.fromkeys(self.rankers or config.alone) if name != self.baseline]
 
     def check(self, config: RunConfig) -> None:
         for measure in self.tiers:

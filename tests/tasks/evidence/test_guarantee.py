@@ -172,6 +172,15 @@ def test_a_point_that_a_search_drew_on_one_fold_is_held_against_that_folds_basel
     assert found.points[0].mean == pytest.approx([whole + 0.1, whole - 0.1])
 
 
+def test_a_ranker_that_is_named_twice_is_held_against_the_baseline_once():
+    """Its sentence, section and figure stood there twice."""
+    rankers = {name: {"kind": "least_squares"} for name in "abc"}
+    config = parse({
+        "data": {"files": "x"}, "rankers": rankers, "guarantee": {"baseline": "a", "rankers": ["c", "b", "c", "a"]}
+    })  # fmt: skip
+    assert config.guarantee.guaranteed(config) == ["c", "b"]
+
+
 def test_a_cell_that_a_search_drew_twice_is_one():
     cells = [
         SimpleNamespace(ranker="r", fold=fold, cell=SimpleNamespace(label=label), result=SimpleNamespace(key=key))
