@@ -110,6 +110,19 @@ def undrawn():
         yield
 
 
+@pytest.fixture(autouse=True)
+def _one_thread():
+    """The tests' data are small: on them kernels gain nothing by several threads, which wait for each other where processes of tests share the
+    processors. Tests of what threads must not change have all of them (`all_threads`), and so has what runs as a process of its own."""
+    numba.set_num_threads(1)
+
+
+@pytest.fixture
+def all_threads(_one_thread):
+    """Kernels run on as many threads as a user's would."""
+    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
+
+
 @pytest.fixture
 def twins(monkeypatch):
     """What is opened is open once more, as in a process that another thread forks meanwhile: the copies."""

@@ -53,6 +53,7 @@ def test_lightgbms_example_and_its_own_bar(real_data):
     assert values["ndcg_3"].mean() > 0.578
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("prefect_server")
 def test_ohsumed_configuration(real_data, monkeypatch, request):
     monkeypatch.setenv("LAMBDAFLOW_DATA", str(real_data))

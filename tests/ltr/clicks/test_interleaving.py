@@ -324,9 +324,11 @@ def test_six_wins_are_not_all_there_can_be():
 @pytest.mark.parametrize(("preference", "ties"), [(0.3, 0.001), (0.8, 0.05), (0.5, 0.02)])
 def test_a_few_more_sessions_than_planned_have_the_power_too(preference, ties):
     planned = sessions_needed(preference, ties)
+    most = np.arange(planned + 12)
+    rejected = stats.binom.cdf(most, most[:, None], 0.5) <= 0.025  # so many losses or fewer of so many decided sessions
     for n in range(planned, planned + 12):
         decided = np.arange(n + 1)
-        losses = np.array([max((k for k in range(d + 1) if stats.binom.cdf(k, d, 0.5) <= 0.025), default=-1) for d in decided])
+        losses = rejected[: n + 1].sum(axis=1) - 1
         seen = stats.binom.cdf(losses, decided, (1 - preference / (1 - ties)) / 2)
         assert stats.binom.pmf(decided, n, 1 - ties) @ seen >= 0.8 - 1e-9
 

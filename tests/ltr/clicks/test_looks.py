@@ -150,6 +150,7 @@ def test_tied_ranks():
     assert tied_ranks(fixed).sum() == 1
 
 
+@pytest.mark.long
 def test_errors_of_looks_are_what_they_differ_by_from_log_to_log():
     """Of a log in which some documents change places, and of one in which they hardly do."""
     for share, near in ((1.0, 0.5), (0.1, 0.7)):

@@ -242,6 +242,7 @@ def test_looks_that_are_learned_are_those_of_the_model_and_errors_those_of_the_l
             assert error == pytest.approx(np.sqrt(4 / 5 * ((own - own.mean()) ** 2).sum()), rel=1e-5)
 
 
+@pytest.mark.long
 @many
 def test_a_log_with_few_swaps_knows_how_little_it_knows():
     """Two neighbours change places on every twentieth page: with looks taken as known, 95 % intervals covered 27 of 100 and a quarter of logs

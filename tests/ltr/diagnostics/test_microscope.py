@@ -108,6 +108,7 @@ def test_stages_of_trees_and_nets():
         look([], queries)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not JIT, reason="hundreds of trees are for compiled code")
 def test_wrong_labels_are_among_the_lost_causes():
     """One label in a hundred is wrong, perfect for irrelevant or the other way: most of as many lost causes are these."""

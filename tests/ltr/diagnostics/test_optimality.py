@@ -169,19 +169,14 @@ def test_the_certificate_obeys_the_conventions(rules, measure):
         assert got == pytest.approx(np.nanmean(*want.values()), abs=1e-12)
 
 
+@pytest.mark.usefixtures("all_threads")
 @pytest.mark.skipif(not JIT, reason="459 directions are for compiled code")
 def test_same_certificate_for_any_number_of_threads():
-    import numba
-
     queries = make_queries(150, seed=1)
     weights = random_weights(4, 0, np.random.default_rng(5))
     reference = certify(surface_of(weights, queries.features), queries)
-    before = numba.get_num_threads()
-    try:
-        numba.set_num_threads(1)
+    with ltr.threads(1):
         assert np.array_equal(certify(surface_of(weights, queries.features), queries).curves, reference.curves)
-    finally:
-        numba.set_num_threads(before)
 
 
 def test_nothing_to_measure_is_an_error():

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import numba
 import numpy as np
 import pytest
 
@@ -67,16 +66,13 @@ def test_steps_are_bounded_and_the_certificate_says_what_still_rises():
     assert len(whole.values) > 2
 
 
+@pytest.mark.usefixtures("all_threads")
 def test_the_same_bytes_for_any_number_of_threads():
     queries = canonical(make_queries(60, seed=2))
     fitted = RANKERS["two-layer net"].fit(queries)
     reference = ltr.polish(fitted, queries, "map", steps=5, **QUICK)
-    before = numba.get_num_threads()
-    try:
-        numba.set_num_threads(1)
+    with ltr.threads(1):
         again = ltr.polish(fitted, queries, "map", steps=5, **QUICK)
-    finally:
-        numba.set_num_threads(before)
     assert again.ranker.digest == reference.ranker.digest
     assert np.array_equal(again.values, reference.values)
 

@@ -10,6 +10,7 @@ from ltr.kernels import beside
 from ltr.kernels.beside import begin_beside, wait_beside
 from ltr.kernels.threads import threads
 
+pytestmark = pytest.mark.usefixtures("all_threads")
 needs_threads = pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one thread")
 
 

@@ -93,6 +93,7 @@ def printed(script, *arguments):
     ).stdout.split()
 
 
+@pytest.mark.long
 def test_scipys_linear_algebra_is_imported_for_kernels_that_call_it():
     assert printed(BLAS) == ["False", "True", "True"]
 

@@ -13,6 +13,7 @@ from ltr.kernels.threads import WAITING
 from tests.conftest import JIT, make_queries
 
 ROOT = Path(__file__).parents[3]
+pytestmark = pytest.mark.usefixtures("all_threads")
 
 
 def printed(code, **environment):

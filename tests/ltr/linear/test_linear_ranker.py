@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import numba
 import numpy as np
 import pytest
 
@@ -11,15 +10,14 @@ from ltr.linear.linear_ranker import minimise, products, transposed
 from tests.conftest import make_queries
 
 
+@pytest.mark.usefixtures("all_threads")
 def test_products_are_numpys_and_the_same_on_any_number_of_threads():
     rng = np.random.default_rng(0)
     features, weights, factors = rng.normal(size=(1000, 7)).astype(np.float32), rng.normal(size=7), rng.normal(size=1000)
     assert products(features, weights) == pytest.approx(features.astype(float) @ weights)
     assert transposed(features, factors) == pytest.approx(features.astype(float).T @ factors)
-    before = numba.get_num_threads()
-    numba.set_num_threads(1)
-    alone = transposed(features, factors)
-    numba.set_num_threads(before)
+    with ltr.threads(1):
+        alone = transposed(features, factors)
     assert np.array_equal(alone, transposed(features, factors))
 
 

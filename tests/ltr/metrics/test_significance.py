@@ -88,7 +88,7 @@ def test_randomisation_is_exact_on_few_queries_and_repeats_with_its_seed():
     assert randomisation(b, b) == 1.0
 
 
-@pytest.mark.parametrize(("n", "least"), [(5, 0.88), (20, 0.92), (60, 0.92)])
+@pytest.mark.parametrize(("n", "least"), [(5, 0.88), pytest.param(20, 0.92, marks=pytest.mark.long), (60, 0.92)])
 def test_bootstrap_covers(n, least):
     """Plain percentiles come to .85, .93 and .94 with normal differences, and expanded ones to .90, .95 and .95."""
     rng = np.random.default_rng(2)

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import numba
 import numpy as np
 import pytest
 
@@ -39,17 +38,14 @@ def test_weights_are_those_of_the_best_validation_epoch_over_restarts():
     assert np.nanmean(values) == pytest.approx(on_train.curve.train.max())
 
 
+@pytest.mark.usefixtures("all_threads")
 def test_same_bytes_for_any_order_of_rows_and_any_threads():
     train = make_queries(30, seed=1)
     for model in (ltr.LambdaRank(epochs=4), ltr.LambdaRank(hidden=3, epochs=4), ltr.LambdaRank(epochs=4, update="full")):
         reference = model.fit(train).digest
         assert model.fit(shuffled(train)).digest == reference
-        before = numba.get_num_threads()
-        try:
-            numba.set_num_threads(1)
+        with ltr.threads(1):
             assert model.fit(train).digest == reference
-        finally:
-            numba.set_num_threads(before)
         assert (
             ltr.LambdaRank(**{**model.parameters, "objective": model.objective, "conventions": model.conventions, "seed": 2})
             .fit(train)

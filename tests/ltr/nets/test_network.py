@@ -1,9 +1,9 @@
 """The net by itself: its scores by numpy, its step by differences, its weights as one vector."""
 
-import numba
 import numpy as np
 import pytest
 
+import ltr
 from ltr.nets.network import BLOCK, GROUPS, Weights, backward_all, forward_all, random_weights, surface_of
 
 
@@ -45,6 +45,7 @@ def test_an_update_is_rate_times_gradient_times_the_slope_of_the_scores(hidden):
     assert moved.flat - start == pytest.approx(0.01 * slope, abs=1e-5)
 
 
+@pytest.mark.usefixtures("all_threads")
 @pytest.mark.parametrize("hidden", [0, 3])
 @pytest.mark.parametrize("n", [1, BLOCK + 3, BLOCK * GROUPS * 2 + 5])
 def test_an_update_of_many_documents_is_their_sum_for_any_number_of_threads(n, hidden):
@@ -53,14 +54,11 @@ def test_an_update_of_many_documents_is_their_sum_for_any_number_of_threads(n, h
     units = features @ weights.inner.T + weights.bias
     units = np.ascontiguousarray((np.tanh(units) if hidden else units).T, np.float64)
     slopes = gradient * (weights.outer[:, None] * (1 - units**2)) if hidden else gradient[None]
-    moved, before = [], numba.get_num_threads()
-    try:
-        for threads in (1, before):
-            numba.set_num_threads(threads)
+    moved = []
+    for threads in (1, None):
+        with ltr.threads(threads):
             moved.append(one := weights.moved(weights.flat))
             backward_all(features, gradient, one.inner, one.bias, one.outer, hidden > 0, units, 0.5)
-    finally:
-        numba.set_num_threads(before)
     assert np.array_equal(moved[0].flat, moved[1].flat)
     assert moved[0].inner - weights.inner == pytest.approx(0.5 * slopes @ features, abs=2e-3)
     if hidden:

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import numba
 import numpy as np
 import pytest
 
@@ -99,17 +98,15 @@ def test_debiased_is_better_where_clicks_are_biased_and_no_worse_where_they_are_
         assert value(ltr.LambdaRank(**NET, unbiased=kind).fit(unbiased)) > fair - 0.02, kind
 
 
+@pytest.mark.usefixtures("all_threads")
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_model_for_any_order_of_rows_and_any_threads(kind):
     queries = pages(n_queries=20, per_query=3)
     for update in ("query", "full"):
         net = ltr.LambdaRank(**FEW, update=update, unbiased=kind)
-        model, before = net.fit(queries), numba.get_num_threads()
-        try:
-            numba.set_num_threads(1)
+        model = net.fit(queries)
+        with ltr.threads(1):
             others = [net.fit(own) for own in (queries, shuffled(queries, 4))]
-        finally:
-            numba.set_num_threads(before)
         for other in others:
             assert other.digest == model.digest
             assert np.array_equal(other.biases, model.biases)

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from functools import cache
 
-import numba
 import numpy as np
 import pytest
 
@@ -203,16 +202,13 @@ def test_debiased_is_better_where_clicks_are_biased_and_no_worse_where_they_are_
         assert value(ltr.LambdaMART(**SMALL, **MORE, unbiased=kind).fit(pages(bias=False))) > value(fair) - 0.01, kind
 
 
+@pytest.mark.usefixtures("all_threads")
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_model_for_any_order_of_rows_and_any_threads(kind):
     queries = pages(n_queries=30, per_query=3)
     model = ltr.LambdaMART(**SMALL, **FEWER, unbiased=kind).fit(queries)
-    before = numba.get_num_threads()
-    try:
-        numba.set_num_threads(1)
+    with ltr.threads(1):
         others = [ltr.LambdaMART(**SMALL, **FEWER, unbiased=kind).fit(own) for own in (queries, shuffled(queries, 4))]
-    finally:
-        numba.set_num_threads(before)
     for other in others:
         assert other.digest == model.digest
         assert np.array_equal(other.biases, model.biases)

@@ -248,6 +248,7 @@ def test_feature_importances_are_gains():
     assert not hasattr(ltr.Estimator(ltr.LeastSquares()).fit(X, y, qid), "feature_importances_")
 
 
+@pytest.mark.usefixtures("all_threads")
 def test_threads_are_limited_while_it_works_and_change_nothing():
     X, y, qid, *_ = rows()
     seen, before = [], numba.get_num_threads()

@@ -2,10 +2,10 @@
 
 import itertools
 
-import numba
 import numpy as np
 import pytest
 
+import ltr
 from ltr.trees.grower import TreeOptions, grow
 from ltr.trees.partition import BinnedDataset
 from tests import naive
@@ -105,15 +105,12 @@ def test_best_first_growth_equals_a_naive_one():
     assert {frozenset(rows.tolist()) for rows in leaves} == {frozenset(np.flatnonzero(found.leaf == k).tolist()) for k in range(7)}
 
 
+@pytest.mark.usefixtures("all_threads")
 def test_same_bytes_for_any_number_of_threads_and_any_order_of_rows():
     features, gradient, hessian = data(n=3000, n_features=20, distinct=500)
     reference = grown(features, gradient, hessian, n_leaves=16)
-    before = numba.get_num_threads()
-    try:
-        numba.set_num_threads(1)
+    with ltr.threads(1):
         alone = grown(features, gradient, hessian, n_leaves=16)
-    finally:
-        numba.set_num_threads(before)
     order = np.random.default_rng(0).permutation(3000)
     mixed = grown(features[order], gradient[order], hessian[order], n_leaves=16)
     for other in (alone, mixed):

@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-import numba
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -54,17 +53,14 @@ def test_every_measure_and_gain_improves_training(measure, gain):
     assert mean(model, train, measure) > zeros + 0.03
 
 
+@pytest.mark.usefixtures("all_threads")
 def test_one_digest_for_any_order_of_rows_and_any_threads():
     train, valid = make_queries(50, seed=1), make_queries(20, seed=2)
     fit = ltr.LambdaMART(**SMALL).fit
     reference = fit(train, valid).digest
     assert fit(shuffled(train, 5), shuffled(valid, 6)).digest == reference
-    before = numba.get_num_threads()
-    try:
-        numba.set_num_threads(1)
+    with ltr.threads(1):
         assert fit(train, valid).digest == reference
-    finally:
-        numba.set_num_threads(before)
 
 
 FIT = """

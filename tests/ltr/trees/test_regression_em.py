@@ -54,6 +54,7 @@ def test_looks_are_found_where_every_document_was_shown_at_one_rank(attracts):
     assert "propensities by regression_em of at least 0.01" in model.remarks[-1]
 
 
+@pytest.mark.long
 @needs_jit
 def test_few_pages_make_ranks_look_alike():
     """What docs/clicks.md says of small logs: ranks 2 to 5 are taken for looked at much more than they are, and hardly on 2,000 pages."""

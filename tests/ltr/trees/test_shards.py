@@ -123,7 +123,7 @@ def test_edges_of_parts_are_those_of_the_whole(n, max_bins):
     assert found.edges.tobytes() == whole.edges.tobytes()
 
 
-@pytest.mark.parametrize("n", [1, 2, 4])
+@pytest.mark.parametrize("n", [1, pytest.param(2, marks=pytest.mark.long), 4])
 @pytest.mark.parametrize("name", MODELS)
 def test_one_digest_for_any_parts(name, n):
     train, valid = data(), data(30, seed=2)

@@ -130,6 +130,7 @@ def test_rare_features_split_nothing_and_many_are_counted(least):
     assert (model.fit(only_rare).trees.n_trees > 0) == (least == 1)
 
 
+@pytest.mark.usefixtures("all_threads")
 def test_threads_and_interruptions_change_nothing():
     _, sparse = world()
     model = ltr.LambdaMART(n_trees=6, n_leaves=12)
