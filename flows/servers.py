@@ -13,13 +13,15 @@ from contextlib import contextmanager
 
 import flows  # noqa: F401
 from flows.access import HOST, NAMES, kept_password, origins
-from flows.own_server import start
+from flows.own_server import start, wait_for
 from flows.progress import steps
 from tasks.tracking.pages import runs_page
 from tasks.tracking.store import opened, tracking_uri
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Those that end a server."""
+_LONGEST = 600
+"""Seconds that servers may take until they answer: they import for some, and a busy machine makes many of them."""
 
 
 def _interrupt(*_: object) -> None:
@@ -57,10 +59,10 @@ def running_servers() -> Iterator[list[subprocess.Popen[bytes]]]:
 
 
 def serve_pages(mlflow_port: int, prefect_port: int) -> int:
-    """Starts both, prints their addresses and stays until interrupted, or until one of them ends.
+    """Starts both, prints their addresses once they answer there and stays until interrupted, or until one of them ends.
 
     Raises:
-        OSError: where a port is taken.
+        OSError: where a port is taken, and where one of them ends before it answers.
     """
     mlflow = [
         sys.executable, "-m", "mlflow", "server", "--host", HOST, "--port", str(mlflow_port), "--workers", "1",
@@ -82,10 +84,13 @@ def serve_pages(mlflow_port: int, prefect_port: int) -> int:
     pages = {"PREFECT_SERVER_UI_API_URL": f"http://{HOST}:{prefect_port}/api", "PREFECT__SERVER_WEBSERVER_ONLY": "1"}
     try:
         with running_servers() as servers:
-            # MLflow opens its port itself, seconds after the addresses were printed, and another's page may answer there.
+            # MLflow opens its port itself, seconds later, and another's page might answer there meanwhile.
             with open_port(prefect_port, "--prefect-port") as port, open_port(mlflow_port, "--mlflow-port"):
                 servers.append(start(port, password, pages))
             servers.append(subprocess.Popen(mlflow, env=environment, stdout=subprocess.DEVNULL, start_new_session=True))
+            with steps("starting MLflow's and Prefect's servers"):
+                for address in (f"http://{HOST}:{mlflow_port}", f"http://{HOST}:{prefect_port}/api"):
+                    wait_for(address, servers, _LONGEST)
             print(f"MLflow   {runs_page(f'http://{HOST}:{mlflow_port}', experiment)}")
             print(f"Prefect  http://{HOST}:{prefect_port}   (password: see {where})")
             print("Ctrl-C ends them.", flush=True)
