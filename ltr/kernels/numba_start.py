@@ -21,6 +21,7 @@ from numba.core.environment import Environment, lookup_environment
 from numba.core.runtime import nrtdynmod, rtsys
 
 from ltr.kernels.cache import OURS
+from ltr.kernels.signals import HandlersWait
 
 _load_registries = CPUContext.load_additional_registries
 
@@ -84,7 +85,7 @@ def _read_kernel_alone(self: Cache, signature: object, context: CPUContext) -> A
     if not isinstance(self._impl.locator, OURS):
         return _read_kernel(self, signature, context)
     rtsys.initialize(context)
-    with self._guard_against_spurious_io_errors():
+    with self._guard_against_spurious_io_errors(), HandlersWait():
         return self._load_overload(signature, context)
 
 
