@@ -14,14 +14,16 @@ import errno
 import fcntl
 import gc
 import os
+import re
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 import urllib.request
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,6 +48,8 @@ _RECORDER = {
 falls behind a flow of short tasks, and what it has not written when the command ends is lost."""
 _LOG_HOLDS = 2**20
 """Bytes of what servers said, beyond which a new one begins anew."""
+_ERROR = re.compile(r"[\w.]+(Error|Exception)\b.*: ")
+"""How a line begins by which Python says what went wrong."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,6 @@ def use_own_server(begun: OwnServer | None = None) -> None:
         return
     own = begun or begin_own_server()
     assert own is not None
-    began = time.time()
     _have_it_serve(own.process)
     atexit.register(_end, own.process)
     try:
@@ -104,16 +107,41 @@ def use_own_server(begun: OwnServer | None = None) -> None:
         if no_room(home):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), home) from None
         database = os.environ.get("PREFECT_SERVER_DATABASE_CONNECTION_URL", home)
-        raise OSError(f"Prefect's own server does not start, with its database at {database}: {error}{_last_word(began)}") from None
+        raise OSError(f"Prefect's own server does not start, with its database at {database}: {error}") from None
     ask_at(own.address, own.password)
     get_current_settings().flows.heartbeat_frequency = None
 
 
+def why_ended(since: float) -> str:
+    """Why a server over this folder's own database has ended since, behind a semicolon; nothing where that is not known."""
+    return f"; {why}" if (why := _damage() or _last_word(since)) else ""
+
+
+def _damage() -> str:
+    """What is wrong with the folder's own database, with the way out, where SQLite cannot read it."""
+    path = Path(os.environ["PREFECT_HOME"]) / "prefect.db"
+    if "PREFECT_SERVER_DATABASE_CONNECTION_URL" in os.environ or not path.is_file():
+        return ""
+    try:
+        with closing(sqlite3.connect(path, timeout=1)) as opened:
+            if opened.execute("pragma quick_check(1)").fetchone() == ("ok",):
+                return ""
+        said = "its pages contradict each other"
+    except sqlite3.OperationalError:  # locked, or not to be opened
+        return ""
+    except sqlite3.DatabaseError as error:
+        said = str(error)
+    return (
+        f"{path}: {said}: it is damaged. Runs, models and values are not in it, only what Prefect's pages show of earlier runs: move it away, with "
+        f"{path.name}-wal and {path.name}-shm, and the next command makes a new one"
+    )
+
+
 def _last_word(since: float) -> str:
-    """The last line of what servers said, if they said anything since."""
+    """The last line of what servers said, if they said anything since: the last that names an error, as their very last only says that they end."""
     with suppress(OSError):
         if _log().stat().st_mtime >= since and (said := _log().read_text(errors="replace", encoding="utf-8").strip().splitlines()):
-            return f"; {_log()} ends: {said[-1]}"
+            return f"{_log()} ends: {next(filter(_ERROR.match, reversed(said)), said[-1])}"
     return ""
 
 
@@ -180,10 +208,10 @@ def wait_for(address: str, servers: Sequence[subprocess.Popen[bytes]], seconds: 
     Raises:
         OSError: where it does not within so many seconds, or one of the servers that were started for it ends.
     """
-    deadline, said = time.monotonic() + seconds, ""
+    began, deadline, said = time.time(), time.monotonic() + seconds, ""
     while time.monotonic() < deadline:
         if any(server.poll() is not None for server in servers):
-            raise OSError(f"{address}: the server started for this address has exited")
+            raise OSError(f"{address}: the server started for this address has exited{why_ended(began)}")
         try:
             with urllib.request.urlopen(f"{address}/health", timeout=5):
                 return

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import flows  # noqa: F401
 from flows.access import HOST, NAMES, kept_password, origins
-from flows.own_server import start, wait_for
+from flows.own_server import start, wait_for, why_ended
 from flows.progress import steps
 from tasks.tracking.pages import runs_page
 from tasks.tracking.store import opened, tracking_uri
@@ -59,10 +59,10 @@ def running_servers() -> Iterator[list[subprocess.Popen[bytes]]]:
 
 
 def serve_pages(mlflow_port: int, prefect_port: int) -> int:
-    """Starts both, prints their addresses once they answer there and stays until interrupted, or until one of them ends.
+    """Starts both, prints their addresses once they answer there and stays until interrupted, or until one of them ends, which is told and fails.
 
     Raises:
-        OSError: where a port is taken, and where one of them ends before it answers.
+        OSError: where a port is taken, and where no server answers.
     """
     mlflow = [
         sys.executable, "-m", "mlflow", "server", "--host", HOST, "--port", str(mlflow_port), "--workers", "1",
@@ -81,6 +81,7 @@ def serve_pages(mlflow_port: int, prefect_port: int) -> int:
     with steps("opening MLflow"):
         _, experiment = opened()
     password, where = kept_password()
+    began = time.time()
     pages = {"PREFECT_SERVER_UI_API_URL": f"http://{HOST}:{prefect_port}/api", "PREFECT__SERVER_WEBSERVER_ONLY": "1"}
     try:
         with running_servers() as servers:
@@ -88,14 +89,23 @@ def serve_pages(mlflow_port: int, prefect_port: int) -> int:
             with open_port(prefect_port, "--prefect-port") as port, open_port(mlflow_port, "--mlflow-port"):
                 servers.append(start(port, password, pages))
             servers.append(subprocess.Popen(mlflow, env=environment, stdout=subprocess.DEVNULL, start_new_session=True))
-            with steps("starting MLflow's and Prefect's servers"):
-                for address in (f"http://{HOST}:{mlflow_port}", f"http://{HOST}:{prefect_port}/api"):
-                    wait_for(address, servers, _LONGEST)
-            print(f"MLflow   {runs_page(f'http://{HOST}:{mlflow_port}', experiment)}")
-            print(f"Prefect  http://{HOST}:{prefect_port}   (password: see {where})")
-            print("Ctrl-C ends them.", flush=True)
+            try:
+                with steps("starting MLflow's and Prefect's servers"):
+                    for address in (f"http://{HOST}:{mlflow_port}", f"http://{HOST}:{prefect_port}/api"):
+                        wait_for(address, servers, _LONGEST)
+            except OSError:
+                if all(server.poll() is None for server in servers):
+                    raise
+            else:
+                print(f"MLflow   {runs_page(f'http://{HOST}:{mlflow_port}', experiment)}")
+                print(f"Prefect  http://{HOST}:{prefect_port}   (password: see {where})")
+                print("Ctrl-C ends them.", flush=True)
             while all(server.poll() is None for server in servers):
                 time.sleep(0.5)
-            return max(server.poll() or 0 for server in servers)
+            ended = zip(("Prefect", "MLflow"), servers, strict=True)
+            name, code = next((name, server.returncode) for name, server in ended if server.returncode is not None)
+            why = why_ended(began) if name == "Prefect" else ""
+            print(f"error: {name}'s server has exited (code {code}){why}", file=sys.stderr)
+            return code if code > 0 else 1
     except KeyboardInterrupt:
         return 0

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from flows.own_server import OwnServer, _end, begin_own_server, use_own_server
+from flows.own_server import OwnServer, _end, begin_own_server, use_own_server, wait_for
 from tasks.store.templates import version_of
 from tests.conftest import own_environment
 
@@ -162,6 +162,44 @@ def test_a_server_that_cannot_begin_says_why(workplace, monkeypatch, room):
     with pytest.raises(OSError, match="has exited" if room else "No space left on device") as caught:
         use_own_server(OwnServer(ended, "http://127.0.0.1:9/api", "a:b"))
     assert caught.value.errno == (None if room else errno.ENOSPC)
+
+
+SAID = """Traceback (most recent call last):
+  File "somewhere.py", line 1
+sqlalchemy.exc.OperationalError: (sqlite3.OperationalError) unable to open database file
+(Background on this error at: https://sqlalche.me/e/20/e3q8)
+
+ERROR:    Application startup failed. Exiting.
+"""
+
+
+@pytest.mark.parametrize(
+    ("database", "why"),
+    [
+        (b"no database" * 1000, "prefect.db: file is not a database: it is damaged"),
+        ("torn", "prefect.db: .*: it is damaged"),
+        ("whole", r"server.log ends: sqlalchemy.exc.OperationalError: \(sqlite3.OperationalError\) unable to open database file$"),
+    ],
+)
+def test_a_server_that_ends_is_told_with_its_reason(tmp_path, monkeypatch, database, why):
+    """It was told by the last line of every server that does not start, ``Application startup failed``, or not at all."""
+    monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
+    if isinstance(database, bytes):
+        (tmp_path / "prefect.db").write_bytes(database)
+    else:
+        with closing(sqlite3.connect(tmp_path / "prefect.db")) as store:
+            store.execute("create table runs (name text)")
+            store.executemany("insert into runs values (?)", [(f"{k}" * 100,) for k in range(1000)])
+            store.commit()
+        if database == "torn":
+            written = (tmp_path / "prefect.db").read_bytes()
+            (tmp_path / "prefect.db").write_bytes(written[:8192] + b"Z" * 4096 + written[12288:])
+    (tmp_path / "server.log").write_text(SAID)
+    os.utime(tmp_path / "server.log", (time.time() + 60,) * 2)
+    ended = subprocess.Popen(["true"], stdin=subprocess.PIPE)
+    ended.wait()
+    with pytest.raises(OSError, match=rf"has exited; .*{why}"):
+        wait_for("http://127.0.0.1:9/api", [ended])
 
 
 @pytest.mark.long

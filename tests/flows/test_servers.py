@@ -119,21 +119,37 @@ def test_either_signal_ends_the_servers(workplace, signals, monkeypatch, capsys,
     assert "Prefect  http://127.0.0.1:4201" in out
 
 
-def test_a_server_that_ends_by_itself_ends_the_other(workplace, signals, monkeypatch):
+@pytest.mark.parametrize("answered", [False, True])
+@pytest.mark.parametrize(
+    ("ends", "name", "code", "returned"),
+    [
+        ("raise SystemExit(3)", "MLflow", 3, 3),
+        ("raise SystemExit(3)", "Prefect", 3, 3),
+        ("import os; os.kill(os.getpid(), 9)", "MLflow", -9, 1),
+    ],
+)
+def test_a_server_that_ends_by_itself_ends_the_other_and_is_told(
+    workplace, signals, monkeypatch, capsys, ends, name, code, returned, answered
+):
+    """One that was killed ended the command with code 0, and of none was there a word."""
     started = []
     popen = subprocess.Popen
 
     def one_fails(command, **how):
-        code = "raise SystemExit(3)" if "mlflow" in command else "import time; time.sleep(60)"
-        started.append(popen([sys.executable, "-c", code], **how))
+        is_mlflow = "mlflow" in command
+        started.append(
+            popen([sys.executable, "-c", ends if is_mlflow == (name == "MLflow") else "import time; time.sleep(60)"], **how)
+        )
         return started[-1]
 
     monkeypatch.setattr(subprocess, "Popen", one_fails)
-    with pytest.raises(OSError, match=r"http://127\.0\.0\.1:5001: the server started for this address has exited"):
-        servers.serve_pages(5001, 4201)
-    monkeypatch.setattr(servers, "wait_for", lambda *_: None)
-    assert servers.serve_pages(5001, 4201) == 3, "one that had answered"
-    assert [first.returncode for first in started[::2]] == [-signal.SIGTERM] * 2
+    if answered:
+        monkeypatch.setattr(servers, "wait_for", lambda *_: None)
+    assert servers.serve_pages(5001, 4201) == returned
+    assert started[name == "Prefect"].returncode == -signal.SIGTERM
+    told = capsys.readouterr()
+    assert told.err.splitlines()[-1] == f"error: {name}'s server has exited (code {code})"
+    assert ("MLflow   http" in told.out) == answered
 
 
 def test_a_port_that_is_taken_is_named(workplace, signals):
