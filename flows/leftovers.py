@@ -24,6 +24,7 @@ from prefect.client.schemas.filters import (
 )
 from prefect.client.schemas.objects import FlowRun, StateType, TaskRun
 from prefect.context import TagsContext
+from prefect.exceptions import ObjectNotFound
 from prefect.runtime import flow_run
 from prefect.states import Crashed, State
 
@@ -97,6 +98,19 @@ def forget_outdated(deployment: UUID, parameters: Mapping[str, Any], is_due: Cal
         for run in client.read_flow_runs(flow_run_filter=FlowRunFilter(state=waiting, deployment_id=of)):
             at = run.expected_start_time
             if run.auto_scheduled and (run.parameters != parameters or (at is not None and not is_due(at))):
+                client.delete_flow_run(run.id)
+
+
+def pause(deployment: UUID) -> None:
+    """Sets a deployment to run nothing by the clock any more, and takes back what it was to run: a server that goes on, as that of a team or of
+    another `serve` in this folder, would set down its runs for ever, and all of them would begin at the next start. Prefect does that itself
+    where no run is under way, but for runs that wait for another one."""
+    waiting = FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.SCHEDULED]))
+    which = FlowRunFilter(state=waiting, deployment_id=FlowRunFilterDeploymentId(any_=[deployment]))
+    with get_client(sync_client=True) as client, suppress(ObjectNotFound):
+        client.pause_deployment(deployment)
+        while due := [run for run in client.read_flow_runs(flow_run_filter=which) if run.auto_scheduled]:
+            for run in due:
                 client.delete_flow_run(run.id)
 
 

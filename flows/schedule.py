@@ -227,7 +227,7 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Seque
         from prefect.deployments.runner import EntrypointType
         from prefect.schedules import Cron
 
-        from flows.leftovers import clear, clear_deployment, forget_outdated
+        from flows.leftovers import clear, clear_deployment, forget_outdated, pause
         from flows.owners import owner
         from flows.pipeline import run
 
@@ -271,6 +271,7 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Seque
                     asyncio.run(runner.start())
             finally:
                 if not (lost := _lost(here, servers)):
+                    pause(deployment)
                     clear_away()
     except KeyboardInterrupt:
         pass

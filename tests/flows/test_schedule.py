@@ -27,6 +27,7 @@ from prefect.exceptions import TerminationSignal
 from prefect.flows import load_flow_from_entrypoint
 from prefect.runner import Runner
 from prefect.settings import PREFECT_API_URL
+from prefect.states import AwaitingConcurrencySlot
 
 import flows.pipeline
 from flows.cli import main
@@ -134,11 +135,41 @@ def test_what_waits_with_an_older_configuration_or_schedule_is_forgotten(address
             for one in (as_edited, by_another):
                 store.execute("update flow_run set parameters = ? where id = ?", (config, str(one)))
         (workplace / "c.yaml").write_text(yaml.safe_dump(edited))
-        assert main(["serve", "c.yaml", "--cron", "15 3 * * *"]) == 0
         of = FlowRunFilter(deployment_id=FlowRunFilterDeploymentId(any_=[deployment]))
-        left = {run.id for run in client.read_flow_runs(flow_run_filter=of)}
+        left = set()
+
+        async def look(self):
+            left.update(run.id for run in client.read_flow_runs(flow_run_filter=of))
+
+        monkeypatch.setattr(Runner, "start", look)
+        assert main(["serve", "c.yaml", "--cron", "15 3 * * *"]) == 0
     assert left >= {by_hand, as_edited}
     assert not left & {by_the_clock, by_another}
+
+
+def test_a_schedule_that_was_ended_runs_nothing_until_it_is_served_again(address, workplace, monkeypatch):
+    """Prefect pauses a deployment itself, but not where a run was under way: other servers of its database went on setting down runs."""
+    name, paused = f"{flows.pipeline.run.name}/every-minute", []
+
+    async def ended(self):
+        with get_client(sync_client=True) as client:
+            found = client.read_deployment_by_name(name)
+            paused.append(found.paused)
+            by_the_clock = client.create_flow_run_from_deployment(found.id, state=AwaitingConcurrencySlot()).id
+        with sqlite3.connect(Path(os.environ["PREFECT_HOME"]) / "prefect.db", timeout=30) as store:
+            store.execute("update flow_run set auto_scheduled = 1 where id = ?", (str(by_the_clock),))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Runner, "start", ended)
+    (workplace / "c.yaml").write_text(yaml.safe_dump(SMALL))
+    for _ in range(2):
+        assert main(["serve", "c.yaml", "--cron", "15 3 * * *"]) == 0
+        with get_client(sync_client=True) as client:
+            found = client.read_deployment_by_name(name)
+            waiting = FlowRunFilter(deployment_id=FlowRunFilterDeploymentId(any_=[found.id]))
+            assert not [run for run in client.read_flow_runs(flow_run_filter=waiting) if run.auto_scheduled]
+        paused.append(found.paused)
+    assert paused == [False, True, False, True]
 
 
 def test_the_nightly_deployment_is_of_the_flow_and_a_configuration():
@@ -265,6 +296,9 @@ def test_a_name_that_another_folder_serves_on_a_teams_server_is_refused(address,
     (workplace / "c.yaml").write_text(yaml.safe_dump({**SMALL, "name": "of-two-folders"}))
     command = ["serve", "c.yaml", "--cron", "15 3 * * *"]
     assert [main(command), main(command)] == [0, 0], "what was here before is this folder's own"
+    with get_client(sync_client=True) as client:
+        deployment = client.read_deployment_by_name(f"{flows.pipeline.run.name}/of-two-folders")
+        client.resume_deployment(deployment.id)  # as where its process is at work, or was killed
     monkeypatch.setattr("flows.owners.owner", lambda: "machine-1-ab@another")
     assert main(command) == 1
     assert re.search(
