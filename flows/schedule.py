@@ -271,8 +271,8 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Seque
                     asyncio.run(runner.start())
             finally:
                 if not (lost := _lost(here, servers)):
-                    pause(deployment)
                     clear_away()
+                    pause(deployment)
     except KeyboardInterrupt:
         pass
     return 1 if lost else 0
