@@ -6,7 +6,8 @@ import polars as pl
 _NEARLY = 1e-9
 """Similarities are ratios of whole numbers: what is short of the threshold by rounding is not short of it."""
 _AT_ONCE = 5_000_000
-"""Pairs of queries at once whose common clicks are counted: of queries that share a popular document there may be very many."""
+"""Clicked documents that pairs of queries have in common, as many as are looked through at once: of queries that share a popular document there may be
+very many."""
 
 
 def normalised(column: str) -> pl.Expr:
@@ -92,10 +93,10 @@ def similar_clicks(clicks: pl.DataFrame, known: pl.Series, threshold: float) -> 
     length = np.sqrt((counts * counts).sum(axis=1).astype(np.float64))
     asked = names.is_in(known.cast(pl.String).to_list()).arg_true().to_numpy().astype(np.int64)
     firsts, seconds = [asked[:0]], [asked[:0]]
-    at_once = max(_AT_ONCE // len(names), 1)
-    for start in range(0, len(asked), at_once):
-        own = asked[start : start + at_once]
-        shared = (counts[own] @ counts.T).tocoo()
+    by_document = counts.T.tocsr()
+    in_common = np.bincount(row, np.diff(by_document.indptr)[column])[asked].cumsum()
+    for own in np.split(asked, np.flatnonzero(np.diff(in_common // _AT_ONCE)) + 1):
+        shared = (counts[own] @ by_document).tocoo()
         one, other = own[shared.row], shared.col.astype(np.int64)
         alike = (one != other) & (shared.data / (length[one] * length[other]) >= threshold - _NEARLY)
         firsts.append(one[alike])

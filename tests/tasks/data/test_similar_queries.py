@@ -42,7 +42,7 @@ def test_queries_without_a_text_are_like_none():
     assert similar_words(texts, texts["query"], 0.5).rows() == []
 
 
-@pytest.mark.parametrize("at_once", [1, 30, 10**6])
+@pytest.mark.parametrize("at_once", [1, 30, 100, 10**6])
 def test_clicks_as_by_all_pairs(at_once, monkeypatch):
     monkeypatch.setattr(similar_queries, "_AT_ONCE", at_once)
     rng = np.random.default_rng(6)
@@ -68,6 +68,21 @@ def test_clicks_of_queries_that_share_a_popular_document():
     assert time.process_time() - began < 3
     assert found.height == n
     assert set(found.head(4).rows()) == {("q0", "q1"), ("q1", "q0"), ("q10", "q11"), ("q100", "q101")}
+
+
+def test_clicks_of_many_queries_that_hardly_share_documents():
+    """Each block was as many queries as all pairs of them allow, and each looked through the whole log again: 400,000 queries had no end."""
+    n = 200_000
+    frame = pl.DataFrame({"query": [f"q{k:06}" for k in range(n)], "document": [k // 2 for k in range(n)], "clicks": [3] * n})
+    began = time.process_time()
+    found = similar_clicks(frame, frame["query"], 0.75)
+    assert time.process_time() - began < 2
+    assert found["other"].equals(frame["query"][np.arange(n) ^ 1].alias("other"))
+
+
+def test_clicks_of_queries_none_of_which_is_known():
+    frame = pl.DataFrame({"query": ["a", "b"], "document": ["d", "d"], "clicks": [1, 1]})
+    assert similar_clicks(frame, pl.Series(["c"]), 0.5).rows() == []
 
 
 def test_clicks_that_nobody_made():
