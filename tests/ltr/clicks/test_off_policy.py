@@ -341,7 +341,6 @@ def test_each_half_is_foretold_by_the_model_of_the_other():
 
 
 @many
-@many
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_results_that_no_page_has_take_no_memory(estimator):
     """Tables had as many columns as ``--top`` says: a million of them, for all results, ended with numpy's error."""
@@ -352,6 +351,7 @@ def test_results_that_no_page_has_take_no_memory(estimator):
     assert deep == as_deep
 
 
+@many
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_pages_stay_as_long_as_they_were(estimator):
     """The ranker that made all pages, of which half show 3 results and half 8, gains nothing over them."""
