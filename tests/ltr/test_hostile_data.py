@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 
@@ -19,6 +20,7 @@ from tests.hostile import DATA
 from tests.ltr.data.test_queries import shuffled
 from tests.mutations import check_sentence
 
+pytestmark = pytest.mark.usefixtures("all_threads")
 ROOT = Path(__file__).parents[2]
 MODELS = {
     "lambdamart": ltr.LambdaMART(n_trees=3, n_leaves=4, min_docs_in_leaf=2),
@@ -89,6 +91,12 @@ def test_trees_and_nets_learn_or_say_why_not(data):
     check(["lambdamart", "linear net"], data)
 
 
+@pytest.mark.skipif(not JIT, reason="hundreds of trainings")
+@pytest.mark.parametrize("model", MODELS)
+def test_every_kind_is_the_same_on_any_threads(model):
+    check([model], ["plain"])
+
+
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("model", MODELS)
@@ -106,7 +114,8 @@ def check(models, data):
             queries = DATA[name]()
             found = []
             for n in (1, 2):
-                with ltr.threads(n):
+                with ltr.threads(n) as taken:
+                    assert taken == min(n, numba.config.NUMBA_NUM_THREADS)
                     found += [outcome(MODELS[model], queries), outcome(MODELS[model], shuffled(queries))]
             assert len(set(found)) == 1, f"{model} on {name}: {found}"
             assert name != "plain" or is_digest(found[0]), f"{model}: {found[0]}"

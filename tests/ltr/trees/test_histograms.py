@@ -25,6 +25,7 @@ def naive(binned, rows, values):
     return sums
 
 
+@pytest.mark.usefixtures("all_threads")
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])
 @pytest.mark.parametrize(
     "shape", [[200] * 3, [5] * 40, [FEW] * 9 + [FEW + 1] * 9, [2, 300, 31, 40] * 9, [1] * 4 + [254] * 16 + [3] * 8], ids=str
