@@ -184,11 +184,11 @@ def find_run(reference: str) -> Tracked:
         )
     if not found:
         raise DataError(f"{reference}: not a model folder, and no run id starts with {reference!r}{_meant(reference)}")
+    if found[0].tags.keys().isdisjoint((RUN_KEY, CELL_KEY)):
+        raise DataError(f"{reference}: this run was not written by lambdaflow, whose commands read none of others")
     if parts := {name.removeprefix(_OF_STUDY): run_id for name, run_id in found[0].tags.items() if name.startswith(_OF_STUDY)}:
         named = ", ".join(f"{name} {run_id[:8]}" for name, run_id in sorted(parts.items()))
         raise DataError(f"{reference}: this is a study; name one of its runs: {named}")
-    if found[0].tags.keys().isdisjoint((RUN_KEY, CELL_KEY)):
-        raise DataError(f"{reference}: this run was not written by lambdaflow, whose commands read none of others")
     return found[0]
 
 

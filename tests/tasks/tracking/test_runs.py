@@ -94,7 +94,7 @@ def test_a_run_whose_experiment_was_renamed_is_told_with_the_experiment(workplac
 def test_a_run_that_another_program_wrote_is_told_as_such(workplace):
     """It ended every command with KeyError: 'lambdaflow.cell_key', or was said to have lost its values."""
     client, experiment = opened()
-    run_id = client.create_run(experiment, run_name="own").info.run_id
+    run_id = client.create_run(experiment, run_name="own", tags={"run.language": "python"}).info.run_id
     for find in (find_run, find_cell, find_values):
         with pytest.raises(DataError, match=rf"^{run_id}: this run was not written by lambdaflow"):
             find(run_id)
