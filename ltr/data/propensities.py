@@ -174,7 +174,7 @@ def _newton_step(
     along = left / expected
     size = float((left * along).sum())
     enough = size * PRECISE**2
-    for _ in range(len(slope)):
+    for _ in range(100 * len(slope)):  # as many as there are ranks are enough but for rounding
         if size <= enough:
             break
         bent = expected * along - part.T @ (of_document * (part @ along))
