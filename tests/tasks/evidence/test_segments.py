@@ -302,3 +302,18 @@ def test_what_features_are_changed_to_is_found_once_for_a_data_set(workplace, mo
     for one, entry in zip(chosen, found, strict=True):
         model = ltr.load(CellFolder.of(one.ranker).model)
         assert [row.why for row in entry.harmed] == [pair_of(model, queries, row.query).text() for row in rows]
+
+
+def test_rankers_of_other_features_are_told_changes_of_their_own(workplace):
+    """Both rank one data set, in which the one reads all features and the other the last two."""
+    queries = make_queries(12)
+    fewer = replace(queries, features=queries.features[:, 2:], names=queries.names[2:])
+    stored, chosen, tried = keep_queries(queries), [], {}
+    for name, own in (("all", queries), ("two", fewer)):
+        ltr.save(ltr.LeastSquares().fit(own), CellFolder.of(name).model)
+        cell = SimpleNamespace(data=SimpleNamespace(test=stored))
+        chosen.append(SimpleNamespace(ranker=name, cell=cell, result=SimpleNamespace(key=name)))
+    rows = (ChangedQuery(names_of(queries)[0], 0.4, 0.6, -0.2),)
+    for one in chosen:
+        found = _looked_into(Changes(one.ranker, "base", "map", rows, (), 3, 0, 0), chosen, tried)
+        assert found.harmed[0].why == pair_of(ltr.load(CellFolder.of(one.ranker).model), queries, rows[0].query).text()
