@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 TOLERANCE = 1e-10
 """The iteration ends when no propensity moves by more."""
-DENSE, PRECISE, FARTHEST = 300, 1e-8, 100.0
+DENSE, PRECISE, FARTHEST = 300, 1e-8, 3.0
 """Ranks up to which Newton's equations are solved as a table; what is left of the slope where they are not; and how far log θ moves at once."""
 
 
