@@ -29,13 +29,14 @@ ASKED_BY = {"ltr/rankers/estimator.py": {"sklearn"}}
 NOT_IN_CORE = {"logging", "os", "sys", "subprocess", "socket", "pickle", "shutil", "tempfile"}
 KNOWS_THE_ENVIRONMENT = {
     "ltr/kernels/locks.py": {"os"},
+    "ltr/kernels/signals.py": {"os"},
     "ltr/kernels/threads.py": {"os"},
     "ltr/kernels/workqueue.py": {"os"},
     "ltr/kernels/cache.py": {"os", "shutil", "tempfile"},
     "ltr/kernels/beside.py": {"os", "subprocess", "sys"},
 }
 """How threads wait can be said in no other way; compiled kernels are files in the user's cache folder; two of them are compiled at once by
-two processes only; and a folder, in which a model is saved, is opened by nothing else, to be locked."""
+two processes only; a process that another forked is known by its number; and a folder, in which a model is saved, is opened by nothing else, to be locked."""
 OPENS_FILES = {"ltr/rankers/saved.py"}
 KNOW_MLFLOW = {f"tasks/tracking/{name}.py" for name in ("store", "tracker", "tracked", "registry", "served_model")}
 MOST_PARAMETERS = 7

@@ -6,6 +6,7 @@ was raised in one of llvmlite's destructors, which reading a kernel calls dozens
 some milliseconds, and while LLVM links one that was compiled, for up to a second or so.
 """
 
+import os
 import signal
 import threading
 from collections.abc import Callable
@@ -26,7 +27,7 @@ class HandlersWait:
     _are_waiting = False
 
     def __init__(self) -> None:
-        self._over = False
+        self._over, self._process = False, os.getpid()
         self._came: list[tuple[int, FrameType | None]] = []
         self._handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
 
@@ -51,7 +52,7 @@ class HandlersWait:
             self._handlers[number](number, frame)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        if self._over:  # this handler is about to be taken away
+        if self._over or os.getpid() != self._process:  # about to be taken away, and in what another thread forked meanwhile
             self._handlers[number](number, frame)
         else:
             self._came.append((number, frame))

@@ -89,6 +89,14 @@ def test_one_inside_another_goes_on_with_it(came):
     assert came == [signal.SIGUSR1]
 
 
+def test_a_process_that_is_forked_meanwhile_hears_at_once(came):
+    with HandlersWait():
+        if not (forked := os.fork()):
+            signal.raise_signal(signal.SIGUSR1)
+            os._exit(len(came))
+        assert os.waitstatus_to_exitcode(os.waitpid(forked, 0)[1]) == 1
+
+
 def test_what_goes_wrong_inside_is_told_and_handlers_are_there_again(came):
     before = [signal.getsignal(number) for number in HEARD]
 
