@@ -107,11 +107,13 @@ def pause(deployment: UUID) -> None:
     where no run is under way, but for runs that wait for another one."""
     waiting = FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.SCHEDULED]))
     which = FlowRunFilter(state=waiting, deployment_id=FlowRunFilterDeploymentId(any_=[deployment]))
-    with get_client(sync_client=True) as client, suppress(ObjectNotFound):
-        client.pause_deployment(deployment)
+    with get_client(sync_client=True) as client:
+        with suppress(ObjectNotFound):  # deleted in Prefect's pages
+            client.pause_deployment(deployment)
         while due := [run for run in client.read_flow_runs(flow_run_filter=which) if run.auto_scheduled]:
             for run in due:
-                client.delete_flow_run(run.id)
+                with suppress(ObjectNotFound):  # taken back by somebody else meanwhile
+                    client.delete_flow_run(run.id)
 
 
 def close_in_prefect(is_theirs: Callable[[str], bool], why: str) -> None:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import flows  # noqa: F401
@@ -58,8 +58,25 @@ def running_servers() -> Iterator[list[subprocess.Popen[bytes]]]:
             server.wait()
 
 
+def _all_answer(servers: Sequence[subprocess.Popen[bytes]], addresses: Sequence[str]) -> bool:
+    """Waits until these servers answer at these addresses; not where one of them ends before that.
+
+    Raises:
+        OSError: where there is no answer.
+    """
+    try:
+        for address in addresses:
+            wait_for(address, servers, _LONGEST)
+    except OSError:
+        if all(server.poll() is None for server in servers):
+            raise
+        return False
+    return True
+
+
 def serve_pages(mlflow_port: int, prefect_port: int) -> int:
-    """Starts both, prints their addresses once they answer there and stays until interrupted, or until one of them ends, which is told and fails.
+    """Starts both, prints their addresses once they answer there and stays until interrupted, or until one of them ends: it says which, and
+    the code is not 0.
 
     Raises:
         OSError: where a port is taken, and where no server answers.
@@ -89,14 +106,9 @@ def serve_pages(mlflow_port: int, prefect_port: int) -> int:
             with open_port(prefect_port, "--prefect-port") as port, open_port(mlflow_port, "--mlflow-port"):
                 servers.append(start(port, password, pages))
             servers.append(subprocess.Popen(mlflow, env=environment, stdout=subprocess.DEVNULL, start_new_session=True))
-            try:
-                with steps("starting MLflow's and Prefect's servers"):
-                    for address in (f"http://{HOST}:{mlflow_port}", f"http://{HOST}:{prefect_port}/api"):
-                        wait_for(address, servers, _LONGEST)
-            except OSError:
-                if all(server.poll() is None for server in servers):
-                    raise
-            else:
+            with steps("starting MLflow's and Prefect's servers"):
+                answer = _all_answer(servers, [f"http://{HOST}:{mlflow_port}", f"http://{HOST}:{prefect_port}/api"])
+            if answer:
                 print(f"MLflow   {runs_page(f'http://{HOST}:{mlflow_port}', experiment)}")
                 print(f"Prefect  http://{HOST}:{prefect_port}   (password: see {where})")
                 print("Ctrl-C ends them.", flush=True)

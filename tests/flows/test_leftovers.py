@@ -5,9 +5,10 @@ import shutil
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
+from uuid import uuid4
 
 import pytest
 from prefect import flow, tags, task
@@ -17,7 +18,7 @@ from prefect.runtime import flow_run, task_run
 from prefect.states import Crashed
 
 from flows import leftovers
-from flows.leftovers import clear, close_in_prefect, owned, signed
+from flows.leftovers import clear, close_in_prefect, owned, pause, signed
 from flows.owners import is_elsewhere, owner
 from flows.pipeline import started
 from tasks.config.reading import parse
@@ -133,3 +134,31 @@ def test_a_run_that_prefect_tries_again_is_its_new_owners(workplace):
 
     with tags(ended, "team", "owner:search-team"):
         assert again() == ("RUNNING", {"team", "owner:search-team", f"owner:{owner()}"})
+
+
+def test_runs_that_somebody_else_takes_back_meanwhile_keep_no_others_waiting(monkeypatch):
+    """Prefect's own runner may take back the same runs, and people delete deployments in its pages."""
+    waiting = {uuid4(): SimpleNamespace(auto_scheduled=by_the_clock) for by_the_clock in (True, True, False, True)}
+    lost, first = [], next(iter(waiting))
+
+    def gone(*_):
+        raise ObjectNotFound(Exception("404"))
+
+    def delete(run):
+        waiting.pop(run)
+        if run == first:
+            lost.append(run)
+            gone()
+
+    @contextmanager
+    def client(**_):
+        yield SimpleNamespace(
+            pause_deployment=gone,
+            read_flow_runs=lambda **_: [SimpleNamespace(id=run, **vars(about)) for run, about in waiting.items()],
+            delete_flow_run=delete,
+        )
+
+    monkeypatch.setattr(leftovers, "get_client", client)
+    pause(uuid4())
+    assert lost == [first]
+    assert [about.auto_scheduled for about in waiting.values()] == [False]

@@ -119,6 +119,8 @@ def test_one_that_raises_leaves_the_others_where_they_were(came):
     with pytest.raises(TimeoutError), HandlersWait():
         signal.raise_signal(signal.SIGALRM)
     assert signal.getsignal(signal.SIGALRM) is late
+    signal.raise_signal(signal.SIGUSR1)
+    assert came == [signal.SIGUSR1]
 
 
 def test_other_threads_change_no_handler(came):
