@@ -27,7 +27,7 @@ from tasks.data.pool import pool
 from tasks.data.prepare import pooled_apart, prepare
 from tasks.data.tables import is_table
 from tasks.records import DataError, Finding, Fold, number_of
-from tasks.store.datasets import open_queries
+from tasks.store.datasets import about_queries, open_queries
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,9 @@ def ready_data(config: RunConfig) -> Ready:
         findings += [Finding("note", label, note) for note in prepared[label].notes]
     if data.clicks:
         findings += check_log(data.clicks, list(sets.values()))
-    for (earlier, one), (later, other) in combinations(sets.items(), 2):
-        findings += shared_queries(open_queries(one), open_queries(other), later, earlier)
+    opened = {label: open_queries(name) for label, name in sets.items()} if len(sets) > 1 else {}
+    for (earlier, one), (later, other) in combinations(opened.items(), 2):
+        findings += shared_queries(one, other, later, earlier)
     refuse(findings)
     folds = _folds(data, list(sets.values()), config.seed)
     if data.clicks and data.clicks.pooled:
@@ -69,7 +70,7 @@ def ready_data(config: RunConfig) -> Ready:
         folds = [fold for fold, _ in apart]
         findings += [Finding("note", "clicks", note) for note in dict.fromkeys(note for _, notes in apart for note in notes)]
     if data.train and not data.valid:
-        sizes = [open_queries(name).n_queries for name in (folds[0].valid, folds[0].train)]
+        sizes = [about_queries(name).queries for name in (folds[0].valid, folds[0].train)]
         findings.append(Finding("note", "valid", f"no files; {sizes[0]:,} of the {sum(sizes):,} training queries validate"))
     scale = 1.0 if config.data.generate else config.scale
     sparse = not any(is_table(path) for path in chain(*groups.values()))
@@ -142,20 +143,19 @@ def require_sources(config: RunConfig, folds: tuple[Fold, ...]) -> None:
     Raises:
         DataError: before anything is trained.
     """
-    if config.parts > (fewest := min(open_queries(fold.train).n_queries for fold in folds)):
+    if config.parts > (fewest := min(about_queries(fold.train).queries for fold in folds)):
         raise DataError(f"parts: {config.parts} of {number_of(fewest, 'training query')}")
     for name, section in config.rankers.items():
-        if section.on and (fewest := min(open_queries(fold.valid).n_queries for fold in folds)) < 2:
+        if section.on and (fewest := min(about_queries(fold.valid).queries for fold in folds)) < 2:
             raise DataError(
                 f"{name}: learns from one half of the validation queries and is chosen on the other, and there is {number_of(fewest, 'validation query')}: give "
                 "more queries, or leave out rankers on the scores of others ('on')"
             )
-    train = open_queries(folds[0].train)
-    _require_measures(config, folds, train)
+    _require_measures(config, folds)
     _require_features(config, folds)
 
 
-def _require_measures(config: RunConfig, folds: tuple[Fold, ...], train: Queries) -> None:
+def _require_measures(config: RunConfig, folds: tuple[Fold, ...]) -> None:
     rankers: list[ltr.Ranker] = [section.build() for section in config.rankers.values()]
     trained = [measure for ranker in rankers for measure in ranker.trained_for]
     trained += [
@@ -165,18 +165,18 @@ def _require_measures(config: RunConfig, folds: tuple[Fold, ...], train: Queries
     named = [*config.selecting, *(measure for evidence in config.evidence for measure in evidence.decisive())]
     decisive: set[ltr.Measure] = {*map(ltr.Measure.of, named), *watched}
     read: set[ltr.Measure] = {*map(ltr.Measure.of, config.all_measures), *trained, *decisive}
-    sources = {"label", *train.sources}
-    everything = [open_queries(name) for name in {name for fold in folds for name in fold.roles.values()}]
+    everything = {name: open_queries(name) for fold in folds for name in fold.roles.values()}
+    sources = {"label", *everything[folds[0].train].sources}
     for measure in sorted(read, key=str):
         if measure.source not in sources:
             raise DataError(
                 f"{measure.key} reads the label source {measure.source!r}, but the data have: {', '.join(sorted(sources))} (data.clicks makes click labels)"
             )
-        for queries in everything:
+        for queries in everything.values():
             _require_gain(measure, queries, config.core_conventions)
     rules = replace(config.core_conventions, ties="expected", empty="skip")
     for role, name in ((role, name) for fold in folds for role, name in fold.roles.items()):
-        for why in _undefined(open_queries(name), sorted(decisive, key=str), rules):
+        for why in _undefined(everything[name], sorted(decisive, key=str), rules):
             raise DataError(f"{role}: {why}")
 
 
@@ -202,12 +202,12 @@ def _undefined(queries: Queries, measures: list[ltr.Measure], rules: ltr.Convent
 
 
 def _require_features(config: RunConfig, folds: tuple[Fold, ...]) -> None:
-    train = open_queries(folds[0].train)
+    names = about_queries(folds[0].train).names
     for name in config.alone:
         for point in config.cells(name):
-            absent = [feature for feature in point.section.build().features_read if feature not in train.names]
+            absent = [feature for feature in point.section.build().features_read if feature not in names]
             if absent:
-                few = ", ".join(train.names[:8]) + (" …" if len(train.names) > 8 else "")
+                few = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
                 raise DataError(f"rankers.{name}: no feature {absent[0]!r} in the data; choose from: {few}")
     _require_reading_categories(config)
     complete = [name for name in config.alone if any(point.section.build().needs_complete for point in config.cells(name))]

@@ -22,7 +22,7 @@ from tasks.evidence.segments import Changes, changes
 from tasks.records import Trained, number_of
 from tasks.report.outcome import RunOutcome
 from tasks.store.cells import CellFolder, CurveFile, read_curve
-from tasks.store.datasets import open_queries
+from tasks.store.datasets import about_queries, open_queries
 from tasks.store.values import names_of, read_values, values_of
 from tasks.training.scoring import scores_of
 
@@ -233,7 +233,7 @@ class _Scored:
 
 def _rankings(outcome: RunOutcome, taken: QueryValues, wanted: Sequence[int]) -> list[Ranking]:
     """Rankings of the wanted queries, by their places; none where a model is not here."""
-    starts = np.cumsum([0, *(open_queries(fold.test).n_queries for fold in outcome.folds)]).tolist()
+    starts = np.cumsum([0, *(about_queries(fold.test).queries for fold in outcome.folds)]).tolist()
     scored: dict[int, list[_Scored]] = {k: [] for k in sorted(wanted)}
     for name in taken.rankers:
         for trained in outcome.chosen_of(name):

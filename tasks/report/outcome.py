@@ -173,7 +173,7 @@ class RunOutcome:
         sets = [(open_queries(fold.valid), largest(open_queries(fold.train).source(source))) for fold in folds]
         return any(are_pages(valid, way, source, most) for way in ways for valid, most in sets)
 
-    @property
+    @cached_property
     def config_text(self) -> str:
         """The configuration as resolved, in YAML, the same by 1.1 and 1.2."""
         written: str = yaml.dump((self.asked or self.config).resolved(), Dumper=_Dumper, sort_keys=False)

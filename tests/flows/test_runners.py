@@ -21,7 +21,6 @@ from flows.progress import Steps
 from flows.runners import runner_of
 from tasks.config.reading import parse
 from tasks.records import ConfigError
-from tests.conftest import own_environment
 from tests.flows.test_kill import rows
 
 CONFIG = {
@@ -33,10 +32,6 @@ CONFIG = {
     },
     "measures": ["ndcg_10", "map"],
 }
-
-
-def command(runner):
-    return [sys.executable, "-m", "flows.cli", "run", "c.yaml", "--json", "--runner", runner]
 
 
 def prepared(folder):
@@ -59,12 +54,10 @@ def expected(prefect_server, tmp_path_factory):
     return json.loads(json.dumps(outcome.as_json()))["models"]
 
 
-def test_processes_give_what_threads_give(tmp_path, expected):
-    done = subprocess.run(
-        command("processes=2"), cwd=prepared(tmp_path / "run"), env=own_environment(), capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
-    assert models(done.stdout) == expected
+def test_processes_give_what_threads_give(workplace, expected, monkeypatch, capsys):
+    monkeypatch.chdir(prepared(workplace / "run"))
+    assert main(["run", "c.yaml", "--json", "--runner", "processes=2"]) == 0
+    assert models(capsys.readouterr().out) == expected
 
 
 @pytest.mark.long
