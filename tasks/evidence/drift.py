@@ -1,8 +1,8 @@
 """Whether data have moved between two runs: a profile is kept of each run's training data, and the next one's is held against it.
 
 By the population stability index Σ (p − q)·ln(p/q) over deciles of the older data (of labels that are few: over each of them), one more bin on each side of their range and one for
-missing values, as credit scoring has it (Siddiqi 2006): below 0.1 nothing, from 0.25 a shift. Shares are those of half a document more in every bin, so that
-an empty one counts and is not infinite. Documents of a query resemble each other, and of few queries the index is large by chance: it is no shift
+missing values, as credit scoring has it (Siddiqi 2006): below 0.1 nothing, from 0.25 a shift. Shares are those of half a document more in every bin
+that either has filled, so that one that is empty now counts and is not infinite. Documents of a query resemble each other, and of few queries the index is large by chance: it is no shift
 below what chance makes of it some once in a thousand times.
 """
 
@@ -171,6 +171,8 @@ def _by_chance(places: NDArray[Any], by_query: NDArray[Any], older: int, filled:
 
 
 def _apart(before: NDArray[Any], now: NDArray[Any]) -> tuple[float, float]:
-    """The stability index, and what it is of shares that hardly differ, χ²'s distance, which no empty bin makes large."""
-    q, p = ((counts + 0.5) / (counts + 0.5).sum() for counts in (before, now))
+    """The stability index, and what it is of shares that hardly differ, χ²'s distance, which no empty bin makes large. A bin that is empty in both has no say: the
+    same half a document is another share of 20 than of 10,000."""
+    filled = (before > 0) | (now > 0)
+    q, p = ((counts[filled] + 0.5) / (counts[filled] + 0.5).sum() for counts in (before, now))
     return float(((p - q) * np.log(p / q)).sum()), float((2 * (p - q) ** 2 / (p + q)).sum())

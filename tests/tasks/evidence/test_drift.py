@@ -16,12 +16,11 @@ def data(features, labels=None, names=("a", "b")):
 
 
 def test_the_index_is_its_formula():
-    """Deciles of 1 … 10 have a document in each bin, and none is below 1 or above 10; the newer data stand in two of the bins."""
+    """Deciles of 1 … 10 have a document in each bin; the newer data stand in two of the bins."""
     before = data(np.column_stack([np.arange(1, 11), np.zeros(10)]))
     now = data(np.column_stack([np.r_[np.ones(5), np.full(5, 10.0)], np.zeros(10)]))
     (first, second, *_) = drift(profile(before), now)
-    q, p = np.r_[0.5, np.full(10, 1.5), 0.5, 0.5], np.r_[0.5, 5.5, np.full(8, 0.5), 5.5, 0.5, 0.5]
-    q, p = q / q.sum(), p / p.sum()
+    q, p = np.full(10, 1.5) / 15, np.r_[5.5, np.full(8, 0.5), 5.5] / 15
     assert first.name == "a"
     assert first.index == pytest.approx(((p - q) * np.log(p / q)).sum())
     assert second.index == 0
@@ -140,3 +139,18 @@ def test_a_feature_that_is_one_number_from_now_on_has_moved():
 
     broken = drift(profile(made(rng.normal(size=1000))), made(np.zeros(1000)))
     assert [text.partition(":")[0] for text in shifted(broken)] == ["a"]
+
+
+@pytest.mark.parametrize(("before", "now"), [(2, 1000), (1000, 2), (5, 5)])
+def test_what_is_the_same_in_few_documents_and_in_many_has_not_moved(before, now):
+    """One number everywhere, nothing but missing values, and a pattern that every query has."""
+
+    def made(n):
+        columns = [np.full(10, 3.0), np.full(10, np.nan), np.arange(10) % 2, np.arange(10)]
+        labels = np.tile([0.0, 1.0, *np.zeros(8)], n)
+        return Queries(np.tile(np.column_stack(columns), (n, 1)).astype(np.float32), labels, 10 * np.arange(n + 1))
+
+    found = drift(profile(made(before)), made(now))
+    assert not shifted(found)
+    assert max(entry.index for entry in found) < 0.1
+    assert [entry.index for entry in found if entry.name in ("f1", "f2")] == [0, 0]
