@@ -106,7 +106,7 @@ def opened(given: argparse.Namespace) -> "tuple[Ranker, Queries, RunConfig]":
     say_notes(read.sentences)
     prepared = prepare.fn(read.data, config.data).data
     queries = open_queries(calibrated({"data": prepared}, config.data, config.core_conventions)[0]["data"])
-    model = find_model(given.model, queries.names)
+    model = find_model(given.model, queries.names, named_only=True)
     say_remarks(given, model)
     read_by = read_for(model.names, queries, files)
     require_scores(model, read_by, files)

@@ -18,10 +18,14 @@ if TYPE_CHECKING:
     from tasks.tracking.tracked import Tracked
 
 
-def find_model(reference: str, names: tuple[str, ...] = ()) -> ltr.Ranker:
+def find_model(reference: str, names: tuple[str, ...] = (), named_only: bool = False) -> ltr.Ranker:
     """The model in a folder, at an address of the registry (``models:/NAME@champion``), or of a run (`find_cell`), with the models below it
     where it learned from their scores; or a file over the features `names`, or over those that it names: trees of LightGBM or XGBoost
     (`read_model`), otherwise linear weights (`read_weights`).
+
+    Args:
+        named_only: linear weights are over those of `names` that the file has a weight for, so that others may be missing in a document; otherwise
+            over all of them, of which the others have weight 0.
 
     Raises:
         DataError: where there is none, or several.
@@ -31,7 +35,8 @@ def find_model(reference: str, names: tuple[str, ...] = ()) -> ltr.Ranker:
             return read_model(reference, names)
         try:
             weights = read_weights(Path(reference))
-            return ltr.LeastSquares.of_weights(weights, names or tuple(weights))
+            read = tuple(name for name in names if name in weights) if named_only else names
+            return ltr.LeastSquares.of_weights(weights, read or names or tuple(weights))
         except ValueError as error:
             raise DataError(f"{reference}: {error}") from None
     if (Path(reference) / "model.json").is_file() or reference.startswith("models:/"):

@@ -129,8 +129,8 @@ def test_a_champion_is_one_version_however_often_a_command_asks(workplace, monke
     monkeypatch.setattr("mlflow.artifacts.download_artifacts", lambda address, dst_path: str(workplace / f"v{address[-1]}"))
 
     def then_promoted(ask):
-        def asked(*given):
-            found = ask(*given)
+        def asked(*given, **how):
+            found = ask(*given, **how)
             champion[0] = "2"
             return found
 

@@ -1,9 +1,12 @@
-"""What a command imports before it works."""
+"""What a command imports before it works, and what it reads."""
 
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 import ltr
+from flows.cli import main
 from tests.conftest import make_queries, own_environment
 
 
@@ -26,3 +29,16 @@ def test_commands_import_what_they_use(tmp_path):
     read = "import flows, tasks.evidence, tasks.config.reading"
     whole = "flows.make_state_folder(); import flows.pipeline, flows.interruption, flows.terminal"
     assert imported_by(tmp_path, read, whole) == [{"prefect"}, {"prefect", "mlflow"}]
+
+
+def test_features_that_a_file_of_weights_does_not_name_are_not_read(workplace, capsys):
+    """`predict` scored documents that lacked one, and the others refused them."""
+    rows = [f"{k % 4},q{k // 8},d{k},{k % 5},{'' if k % 3 else k}" for k in range(40)]
+    Path("judged.csv").write_text("\n".join(("label,query,document,bm25,rare", *rows)) + "\n")
+    Path("weights.txt").write_text("bm25,2\n")
+    given = ["--model", "weights.txt", "--data", "judged.csv", "--json"]
+    assert main(["evaluate", *given, "--measure", "ndcg"]) == 0
+    capsys.readouterr()
+    assert main(["explain", *given, "--query", "q0"]) == 0
+    (reason,) = json.loads(capsys.readouterr().out)["why"]["reasons"]
+    assert (reason["feature"], reason["contribution"]) == ("bm25", 2 * (reason["above"] - reason["below"]))

@@ -26,12 +26,13 @@ def test_linear_weights_of_a_file(workplace):
         (workplace / "w").write_text(text)
         model = find_model("w", queries.names)
         assert model.predict(queries.features) == pytest.approx(-queries.features[:, 1] + 0.5 * queries.features[:, 2])
-        assert find_model("w").names == ("f2", "f3")
+        assert find_model("w").names == ("f2", "f3") == find_model("w", queries.names[::-1], named_only=True).names[::-1]
     for text, rule in (
         ("f9,1", "do not have: f9"),
         ("f1", "line 1: 'f1' is not a weight"),
         ("1:nan", "the weight of 'f1' is nan, which is not finite"),
     ):
         (workplace / "w").write_text(text)
-        with pytest.raises(DataError, match=f"w: .*{rule}"):
-            find_model("w", queries.names)
+        for named_only in (False, True):
+            with pytest.raises(DataError, match=f"w: .*{rule}"):
+                find_model("w", queries.names, named_only)
