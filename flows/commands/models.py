@@ -185,6 +185,9 @@ def optimality(given: argparse.Namespace) -> int:
         raise ConfigError(
             f"optimality: --measure {' and '.join(given.measure)}: a model can be certified for only one measure at a time"
         )
+    for name in ("epsilon", "delta"):
+        if not 0 < getattr(given, name) < 1:
+            raise ConfigError(f"optimality: --{name} {getattr(given, name):g}: must be between 0 and 1, such as 0.01")
     with working("optimality"):
         from flows.own_server import begin_own_server, use_own_server
 

@@ -90,6 +90,14 @@ def test_optimality_is_of_one_measure(workplace, capsys):
 
 
 @pytest.mark.usefixtures("prefect_server")
+@pytest.mark.parametrize("given", ["--epsilon 2", "--epsilon 0", "--delta 1", "--delta nan", "--epsilon=-0.5"])
+def test_optimality_needs_shares_between_0_and_1(workplace, capsys, given):
+    """What stood there were pydantic's words, after the data had been read."""
+    assert main(["optimality", "--model", "m", "--data", "d.txt", *given.split()]) == 1
+    told = given.replace("=", " ")
+    assert capsys.readouterr().err == f"error: optimality: {told}: must be between 0 and 1, such as 0.01\n"
+
+
 def test_optimality_says_what_evaluate_says_of_files_and_rules(workplace, capsys):
     queries = make_queries(30, n_features=2, seed=1)
     rules = ltr.Conventions(gain="linear")
