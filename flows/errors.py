@@ -17,8 +17,8 @@ _FULL = re.compile(r"database or disk is full|No space left on device \(os error
 """What SQLite, polars and numpy, whose error has no number, say of a full disk."""
 _REFUSED = re.compile(r"\b40[13]\b")
 """What a server answers who wants another password, or one at all."""
-_FORBIDDEN = re.compile(r"error code 403.*?Response body: '(.*)'", re.DOTALL)
-"""What MLflow answers to a user whom it knows, or to a request by a name that is not on its list of hosts."""
+_FORBIDDEN = re.compile(r"endpoint (\S+) failed with error code 403.*?Response body: '([^<].*)'", re.DOTALL)
+"""What MLflow, and no page of a server before it, answers to a user whom it knows, or to a request by a name that is not on its list of hosts, and what was asked of it."""
 _ANOTHER_PAGE = re.compile(r"error code 404.*Response body: '\s*<", re.DOTALL)
 
 
@@ -47,8 +47,11 @@ def _described(error: Exception) -> str:
         )
         return f"Prefect at {os.environ.get('PREFECT_API_URL', 'its own address')} refuses to answer: {given}"
     if type(error).__name__ == "MlflowException" and (forbidden := _FORBIDDEN.search(str(error))):
-        hosts = "; start it with --allowed-hosts" if "Host header" in forbidden[1] else ""
-        return f"MLflow at {os.environ.get('MLFLOW_TRACKING_URI', 'its address')} refuses to answer (403): {forbidden[1].strip()}{hosts}"
+        address, answer = os.environ.get("MLFLOW_TRACKING_URI", "its address"), forbidden[2].strip()
+        if "Host header" in answer:
+            return f"MLflow at {address} refuses to answer (403): {answer}; start it with --allowed-hosts"
+        asked = forbidden[1].partition("/mlflow/")[2] or forbidden[1]
+        return f"MLflow at {address} does not allow this user {asked} (403: {answer}); its administrator gives that right"
     if type(error).__name__ == "MlflowException" and _REFUSED.search(str(error).split("Response body")[0]):
         return (
             f"MLflow at {os.environ.get('MLFLOW_TRACKING_URI', 'its address')} refuses to answer: set MLFLOW_TRACKING_USERNAME and "
