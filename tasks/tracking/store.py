@@ -1,5 +1,6 @@
 """The store of runs: where it is, how it is opened, how often it is asked, and the tags by which runs and cells are found in it."""
 
+import configparser
 import errno
 import fcntl
 import os
@@ -137,15 +138,26 @@ def _lock() -> TextIO:
 def _readable_store() -> Iterator[None]:
     """
     Raises:
-        TrackingError: where the folder's own database is damaged.
+        TrackingError: where the folder's own database is damaged, or the file of MLflow's credentials cannot be read.
     """
     try:
         yield
+    except configparser.Error as error:
+        raise _unread_credentials(error) from None
     except (sqlite3.DatabaseError, DatabaseError) as error:
         said = str(getattr(error, "orig", error))
         if not _is_of_damage(said, "disk I/O"):
             raise
         raise _damage(said) from None
+
+
+def _unread_credentials(error: configparser.Error) -> TrackingError:
+    """What is wrong with the file that MLflow takes user and password from. The error itself quotes the line, and so the password."""
+    line = getattr(error, "lineno", None)
+    return TrackingError(
+        f"~/.mlflow/credentials{f', line {line}' if line else ''}: MLflow cannot read it ({type(error).__name__}): below a line [mlflow] it has "
+        "mlflow_tracking_username = … and mlflow_tracking_password = …, in which % is written as %%"
+    )
 
 
 def _is_of_damage(said: str, *also: str) -> bool:
@@ -251,6 +263,8 @@ def patient(write: Callable[..., Written], pauses: Sequence[float] | None = None
         for pause in (*(_PAUSES if pauses is None else pauses), None):
             try:
                 return write(*given, **named)
+            except configparser.Error as error:
+                raise _unread_credentials(error) from None
             except (MlflowException, ConnectionError, RequestException, OperationalError) as error:
                 if _is_of_damage(str(error)):
                     raise _damage(str(getattr(error, "orig", error)).strip().splitlines()[0]) from None

@@ -268,3 +268,22 @@ def test_a_database_that_another_program_holds_is_named(workplace, monkeypatch):
         TrackingError, match=r"^mlruns/mlflow.db: database is locked; what is finished is kept, run the same command again"
     ):
         Tracker("x", "another")
+
+
+@pytest.mark.parametrize(
+    ("file", "why"),
+    [
+        ("[mlflow]\n{} = a%secret\n", r": MLflow .*InterpolationSyntaxError.* % is written as %%"),
+        ("{} = asecret\n", ", line 1: MLflow"),
+    ],
+)
+def test_credentials_that_mlflow_cannot_read_are_told_without_the_password(workplace, monkeypatch, file, why):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    monkeypatch.setenv("HOME", str(workplace))
+    (workplace / ".mlflow").mkdir()
+    (workplace / ".mlflow/credentials").write_text(file.format("mlflow_tracking_password"))
+    later = store.patient(lambda: MlflowClient(tracking_uri()).get_experiment("1"))
+    for ask in (opened, later):
+        with pytest.raises(TrackingError, match=rf"^~/\.mlflow/credentials{why}") as raised:
+            ask()
+        assert "secret" not in "".join(traceback.format_exception(raised.value)), "Prefect keeps it in its database"
