@@ -73,6 +73,29 @@ if "NUMBA_CACHE_DIR" not in os.environ:
         os.environ["NUMBA_CACHE_DIR"] = str(_kernels)
 
 
+def refused(folder: Path) -> PermissionError:
+    """What a user is told who may not read or write what another user made in a folder of both."""
+    return PermissionError(
+        f"{folder}: this user may not write here; the state of a folder that several users work in must be readable and writable for their "
+        "group (chmod -R g+rwX .lambdaflow mlruns, and umask 002 for each), or use another folder"
+    )
+
+
+def require_open_state() -> None:
+    """Prefect looks into its home as soon as it is imported; call this before.
+
+    Raises:
+        PermissionError: where this user may not look there.
+    """
+    home = Path(os.environ["PREFECT_HOME"])
+    try:
+        os.stat(home / "profiles.toml")
+    except PermissionError:
+        raise refused(home) from None
+    except OSError:
+        pass  # there is none, or not yet a home: `make_state_folder` tells the rest
+
+
 def make_state_folder() -> None:
     """Prefect makes its home but not the folders above it; call this before Prefect is imported.
 

@@ -12,6 +12,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from types import FrameType
 
+from flows import require_open_state
 from flows.arguments import parser
 
 _ENDED: list[int] = []
@@ -98,6 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("error: --json: standard output is closed", file=sys.stderr)
         return 2
     try:
+        require_open_state()
         return given.command(given)
     except KeyboardInterrupt:
         return 130

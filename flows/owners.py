@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
 
+from flows import refused
 from tasks.store import state
 
 SIGNATURE = "LAMBDAFLOW_OWNER"
@@ -47,10 +48,7 @@ def owner() -> str:
         try:
             _hold(file)
         except PermissionError:
-            raise PermissionError(
-                f"{state.STATE.absolute()}: this user may not write here; the state of a folder that several users work in must be writable for "
-                "their group (chmod -R g+w .lambdaflow mlruns, and umask 002 for each), or use another folder"
-            ) from None
+            raise refused(state.STATE.absolute()) from None
     os.environ[SIGNATURE] = file.name
     return file.name
 

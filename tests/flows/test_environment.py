@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from flows import kernels_folder, make_state_folder
+from flows.cli import main
 from tasks.store.templates import version_of
 from tests.conftest import own_environment
 
@@ -119,6 +120,23 @@ def test_a_folder_that_cannot_be_written_to_is_told_as_such(tmp_path, monkeypatc
         PermissionError, match=r"prefect: this folder cannot be written to; lambdaflow keeps what it makes in the folder"
     ):
         make_state_folder()
+
+
+def test_a_state_that_another_user_has_closed_is_told_before_prefect_looks_into_it(tmp_path, monkeypatch, capsys):
+    """A user with a umask of 077 made it in a folder that a group works in."""
+    home, look = tmp_path / "prefect", os.stat
+
+    def closed(path, *given, **named):
+        if str(path).startswith(str(home)):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return look(path, *given, **named)
+
+    monkeypatch.setenv("PREFECT_HOME", str(home))
+    monkeypatch.setattr(os, "stat", closed)
+    assert main(["run", "none.yaml"]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith(f"error: {home}: this user may not write here; ")
+    assert "chmod -R g+rwX" in told
 
 
 def test_a_home_of_prefect_that_cannot_be_made_is_named(monkeypatch):
