@@ -5,7 +5,9 @@ import os
 import re
 import shutil
 import sys
+from pathlib import Path
 
+from flows import refused
 from tasks.records import printable
 from tasks.tracking.secrets import masked
 
@@ -37,6 +39,8 @@ def _described(error: Exception) -> str:
         return f"no space left on the device{full and ' for '}{full}: what is finished is kept, make room and run the same command again"
     if isinstance(error, UnicodeEncodeError) and error.encoding == "utf-8":
         return f"{error.object.encode('utf-8', 'backslashreplace').decode()}: the name of this file or folder is not UTF-8 text; rename it"
+    if isinstance(error, PermissionError) and error.filename and _is_kept(str(error.filename)):
+        return str(refused(Path(error.filename)))
     if isinstance(error, ValueError | OSError):
         return str(error).strip()
     if _of_a_server(error) and _REFUSED.search(str(error).split(" for url")[0]):
@@ -68,6 +72,11 @@ def _described(error: Exception) -> str:
     if isinstance(error, RuntimeError) and str(error).startswith("Failed to reach API at"):
         return f"{os.environ.get('PREFECT_API_URL', 'its own address')} is no Prefect server that answers; PREFECT_API_URL is its address and /api"
     return f"{type(error).__name__}: {error} (--debug shows where)"
+
+
+def _is_kept(file: str) -> bool:
+    """Whether a file is of what is kept in this folder, which other users of a group may have made."""
+    return any(Path(file).absolute().is_relative_to(Path(kept).absolute()) for kept in (".lambdaflow", "mlruns"))
 
 
 def _full_disk(error: Exception) -> str | None:

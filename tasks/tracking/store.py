@@ -72,6 +72,9 @@ def opened() -> tuple[MlflowClient, str]:
     its place until it has them all, or copied from this machine's template. Artifacts go to ``LAMBDAFLOW_ARTIFACTS``
     (such as ``s3://bucket/folder``) where set, otherwise where MLflow's server says, or below ``mlruns/`` where
     there is only a database.
+
+    Raises:
+        PermissionError: where the folder's own database is another user's, who has not let this one read it.
     """
     with _lock() as lock, _readable_store():
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -84,6 +87,8 @@ def opened() -> tuple[MlflowClient, str]:
                 else:
                     MlflowClient(_database(partial)).get_experiment_by_name(EXPERIMENT)
                     keep(partial, _TEMPLATE)
+        elif tracking_uri() == _database(_STORE) and not os.access(_STORE, os.R_OK):
+            raise _closed(_STORE)
         elif tracking_uri() == _database(_STORE) and (was := _moved_from()):
             print(f"mlruns/ was in {was.parent}: the addresses in {_STORE} are those of {Path.cwd()} now", file=sys.stderr)
         _require_database()
@@ -158,6 +163,11 @@ def _unread_credentials(error: configparser.Error) -> TrackingError:
         f"~/.mlflow/credentials{f', line {line}' if line else ''}: MLflow cannot read it ({type(error).__name__}): below a line [mlflow] it has "
         "mlflow_tracking_username = … and mlflow_tracking_password = …, in which % is written as %%"
     )
+
+
+def _closed(file: str | Path) -> PermissionError:
+    """A file of the store that this user may not read or write, as the system would say it."""
+    return PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(file))
 
 
 def _is_of_damage(said: str, *also: str) -> bool:
@@ -244,6 +254,8 @@ PASSING = ("TEMPORARILY_UNAVAILABLE", "INTERNAL_ERROR", "REQUEST_LIMIT_EXCEEDED"
 _AT_ONCE = re.compile("IntegrityError|UniqueViolation")
 """Two runs have entered the same data set at once: MLflow looks first and finds it the next time."""
 Written = TypeVar("Written")
+_CLOSED = re.compile(r"\[Errno 13\] [^:]*: '([^']*)'")
+"""In what MLflow says of artifacts in a folder: a file that this user may not read or write, which waiting does not change."""
 _CAUSE = re.compile(
     r"""(?:\(Caused by \w+|failed with exception )\((?:['"][^'"]*['"], )?(?:\w+\((?:\d+, )?)?['"]"""
     r"""(?:HTTPS?Connection(?:Pool)?\([^)]*\): )?(.*?)['"](?:, \w+\([^'"]*)?\)+$"""
@@ -266,6 +278,10 @@ def patient(write: Callable[..., Written], pauses: Sequence[float] | None = None
             except configparser.Error as error:
                 raise _unread_credentials(error) from None
             except (MlflowException, ConnectionError, RequestException, OperationalError) as error:
+                if not tracking_uri().startswith("http") and (closed := _CLOSED.search(str(error))):
+                    raise _closed(closed[1]) from None
+                if "readonly database" in str(error) and not is_shared() and not os.access(_STORE, os.W_OK):
+                    raise _closed(_STORE) from None
                 if _is_of_damage(str(error)):
                     raise _damage(str(getattr(error, "orig", error)).strip().splitlines()[0]) from None
                 if isinstance(error, MlflowException) and error.error_code not in PASSING and not _AT_ONCE.search(str(error)):

@@ -118,6 +118,17 @@ def test_a_server_that_wants_a_password(capsys, monkeypatch, given, said):
     assert told.count("\n") == 1, "the page of a server before MLflow is not quoted"
 
 
+def test_a_file_of_the_store_that_another_user_keeps_closed(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for file in (".lambdaflow/cells/x/seal.json", str(tmp_path / "mlruns/artifacts/m-1/model.npz")):
+        errors.tell(PermissionError(13, "Permission denied", file))
+        told = capsys.readouterr().err
+        assert told.startswith(f"error: {file}: this user may not read or write here; ")
+        assert "chmod -R g+rwX" in told
+    errors.tell(PermissionError(13, "Permission denied", "judged.txt"))
+    assert capsys.readouterr().err == "error: [Errno 13] Permission denied: 'judged.txt'\n", "a file of the user's own"
+
+
 def test_a_server_that_does_not_answer(capsys, monkeypatch):
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
     error = RuntimeError("Failed to reach API at http://127.0.0.1:9/api")

@@ -287,3 +287,34 @@ def test_credentials_that_mlflow_cannot_read_are_told_without_the_password(workp
         with pytest.raises(TrackingError, match=rf"^~/\.mlflow/credentials{why}") as raised:
             ask()
         assert "secret" not in "".join(traceback.format_exception(raised.value)), "Prefect keeps it in its database"
+
+
+def test_an_artifact_that_this_user_may_not_read_is_named_and_not_waited_for(monkeypatch):
+    """What MLflow says of a folder of artifacts, two of which are another user's."""
+    said = "The following failures occurred while downloading one or more artifacts from file:///m:\n##### File a #####\n[Errno 13] Permission denied: '/m/a'"
+
+    def closed():
+        raise MlflowException(said, error_code=INTERNAL_ERROR)
+
+    with pytest.raises(PermissionError) as raised:
+        store.patient(closed, [60.0])()
+    assert raised.value.filename == "/m/a"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    with pytest.raises(TrackingError, match="MLflow at http"):
+        store.patient(closed, [])()  # the file is the server's
+
+
+@pytest.mark.parametrize(("right", "said"), [(os.R_OK, "x"), (os.W_OK, "attempt to write a readonly database")])
+def test_a_database_that_this_user_may_not_read_or_write_is_named(workplace, monkeypatch, right, said):
+    """Also for root, whom modes do not keep out."""
+
+    def write():
+        raise MlflowException(said, error_code=INTERNAL_ERROR)
+
+    opened()
+    with pytest.raises(TrackingError, match="does not answer"):
+        store.patient(write, [])()  # as of a database that was moved away
+    monkeypatch.setattr(os, "access", lambda path, asked: not asked & right)
+    with pytest.raises(PermissionError) as raised:
+        (opened if right == os.R_OK else store.patient(write, [60.0]))()
+    assert raised.value.filename == "mlruns/mlflow.db"
