@@ -2,9 +2,12 @@
 
 import fcntl
 import gc
+import json
 import os
+import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -57,6 +60,37 @@ def own_environment() -> dict[str, str]:
     """For a command run as a process of its own: its state is in its working directory, as a user's is."""
     ours = {"PREFECT_HOME", "PREFECT_LOCAL_STORAGE_PATH", "PREFECT_API_URL", "MLFLOW_TRACKING_URI"}
     return {name: value for name, value in os.environ.items() if name not in ours}
+
+
+def server_of_the_session() -> dict[str, str]:
+    """By which a command finds the tests' server (`prefect_server`), where it is not to start one of its own."""
+    from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL
+
+    return dict(zip(SERVER, (PREFECT_API_URL.value(), PREFECT_API_AUTH_STRING.value()), strict=True))
+
+
+FORKS = """
+import json, os, sys
+sys.dont_write_bytecode = True
+imports, scripts = json.load(sys.stdin)
+exec(imports)
+for script in scripts:
+    if os.fork() == 0:
+        exec(script, {})
+        sys.stdout.flush()
+        os._exit(0)
+    if os.wait()[1]:
+        sys.exit(script)
+"""
+
+
+def printed_by_each(imports: str, scripts: Sequence[str], folder: Path) -> list[str]:
+    """Lines that scripts print, each in a process of its own in which what takes long is imported already."""
+    done = subprocess.run(
+        [sys.executable, "-c", FORKS], input=json.dumps([imports, scripts]), cwd=folder, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
 
 
 def data_folder() -> Path | None:

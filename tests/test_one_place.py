@@ -17,7 +17,7 @@ from ltr.metrics.measure import MEASURES
 from tasks.config.click_labels import register_clicks
 from tasks.config.run_config import register_evidence, register_ranker
 from tasks.evidence import Segments
-from tests.conftest import own_environment
+from tests.conftest import own_environment, server_of_the_session
 
 ROOT = Path(__file__).parents[1]
 MAIN = "import sys, tests.toys; from flows.cli import main; sys.exit(main(sys.argv[1:]))"
@@ -37,14 +37,14 @@ wins: {measure: ndcg}
 PROFILE = "session,interaction,query,document,rank,click\n"
 
 
-def python(folder, code, *arguments):
-    environment = {**own_environment(), "PYTHONPATH": str(ROOT)}
+def python(folder, code, *arguments, server=None):
+    environment = {**own_environment(), **(server or {}), "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", code, *arguments]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory):
+def ran(prefect_server, tmp_path_factory):
     """The folder of a finished run, and what it printed."""
     folder = tmp_path_factory.mktemp("toys")
     rng = np.random.default_rng(0)
@@ -58,7 +58,7 @@ def ran(tmp_path_factory):
     (folder / "data.txt").write_text("".join(rows))
     (folder / "log.csv").write_text("".join(shown))
     (folder / "toys.yaml").write_text(CONFIG)
-    done = python(folder, MAIN, "run", "toys.yaml", "--json")
+    done = python(folder, MAIN, "run", "toys.yaml", "--json", server=server_of_the_session())
     assert done.returncode == 0, done.stderr
     return folder, done, json.loads(done.stdout)
 

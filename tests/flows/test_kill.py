@@ -16,11 +16,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 import yaml
-from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL
 
 from flows.pipeline import run
 from tasks.config.reading import parse
-from tests.conftest import own_environment
+from tests.conftest import own_environment, server_of_the_session
 
 CONFIG = {
     "name": "killed",
@@ -273,11 +272,7 @@ def test_a_thousand_kills_between_and_inside_cells(tmp_path, prefect_server, req
     kill, in `test_sigkill_after_a_cell`, stays in the normal suite, with a Prefect server of the run's own."""
     uninterrupted = finish(prepared(tmp_path / "whole", LONGER))
     cells = len(uninterrupted[1])
-    server = {
-        "PREFECT_API_URL": PREFECT_API_URL.value(),
-        "PREFECT_API_AUTH_STRING": PREFECT_API_AUTH_STRING.value(),
-    }
-    runs = ForkedRuns(tmp_path / "run", own_environment() | server)
+    runs = ForkedRuns(tmp_path / "run", own_environment() | server_of_the_session())
     request.addfinalizer(runs.close)
     prepared(runs.folder, LONGER)
     runs.start_training()

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from types import SimpleNamespace
 
@@ -157,9 +158,8 @@ def test_without_a_number_there_are_as_many_as_the_configuration_says(monkeypatc
     assert made == [expected]
 
 
-def blocked():
-    """What this process does not hear."""
-    return signal.pthread_sigmask(signal.SIG_BLOCK, ())
+NOT_HEARD = partial(signal.pthread_sigmask, signal.SIG_BLOCK, ())
+"""What a process does not hear."""
 
 
 def test_workers_do_not_hear_ctrl_c(monkeypatch):
@@ -167,9 +167,9 @@ def test_workers_do_not_hear_ctrl_c(monkeypatch):
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         monkeypatch.setattr(runners, "_pool", lambda: pool)
         with runners.unheard_by_workers():
-            found = pool.submit(blocked)
-        assert signal.SIGINT not in blocked()
+            found = pool.submit(NOT_HEARD)
+        assert signal.SIGINT not in NOT_HEARD()
         assert signal.SIGINT in found.result()
     monkeypatch.setattr(runners, "_pool", lambda: None)
     with runners.unheard_by_workers():
-        assert signal.SIGINT not in blocked()
+        assert signal.SIGINT not in NOT_HEARD()

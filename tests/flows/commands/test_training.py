@@ -20,14 +20,16 @@ def lambdaflow(*arguments, cwd):
     return subprocess.run([sys.executable, "-m", "flows.cli", *arguments], cwd=cwd, capture_output=True, text=True, timeout=300)
 
 
-def test_a_wrong_configuration_is_one_line_and_leaves_nothing(tmp_path):
+def test_a_wrong_configuration_is_one_line_and_leaves_nothing(tmp_path, monkeypatch, capsys):
     (tmp_path / "c.yaml").write_text("data: {files: a.txt}\nranker: 1\n")
     done = lambdaflow("run", "c.yaml", cwd=tmp_path)
     assert done.returncode == 1
     said = [line for line in done.stderr.splitlines() if not line.strip().startswith("starting")]
     assert said == ["error: c.yaml: unknown key 'ranker'; did you mean rankers?"]
     assert [p.name for p in tmp_path.iterdir()] == ["c.yaml"]
-    assert "Traceback" in lambdaflow("run", "c.yaml", "--debug", cwd=tmp_path).stderr
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "c.yaml", "--debug"]) == 1
+    assert "Traceback" in capsys.readouterr().err
 
 
 def test_a_configuration_that_is_not_there(workplace, capsys):

@@ -1,14 +1,11 @@
 """Ways of counting clicks: the known ones are listed, and another is one call."""
 
-import os
-import subprocess
-import sys
-
 import polars as pl
 import pytest
 from pydantic import ValidationError
 
 from tasks.config.click_labels import CLICKS, ClickLabel, ClickLog, register_clicks
+from tests.conftest import printed_by_each
 
 
 def test_unknown_ways_are_refused_with_the_known_ones():
@@ -69,11 +66,8 @@ def test_labels_depend_on_the_function_that_counts_and_not_on_its_name_only(tmp_
     """An expression has the name of a module's function, and not what is in it."""
 
     def decided(order):
-        (tmp_path / "own.py").write_text(OWN.replace("== 1", f"== {order}"))
-        code = "import sys; sys.path.insert(0, '.'); import own; print(own.ClickLog(log='log.csv', clicks='own').decides('d'))"
-        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-        return subprocess.run(
-            [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
-        ).stdout
+        written = f"import pathlib; pathlib.Path('own.py').write_text({OWN.replace('== 1', f'== {order}')!r})"
+        return f"{written}; import sys; sys.path.insert(0, '.'); import own; print(own.ClickLog(log='log.csv', clicks='own').decides('d'))"
 
-    assert decided(1) == decided(1) != decided(2)
+    first, again, other = printed_by_each("import tasks.config.click_labels", [decided(1), decided(1), decided(2)], tmp_path)
+    assert first == again != other

@@ -17,7 +17,7 @@ import pytest
 from tasks.records import DataError, Finding, Fold
 from tasks.store import state
 from tasks.store.state import require_output
-from tests.conftest import require_free
+from tests.conftest import printed_by_each, require_free
 
 
 def test_only_what_a_process_that_has_ended_left_is_cleared(workplace):
@@ -423,11 +423,17 @@ def test_a_file_of_ones_own_is_a_source_of_results_once_it_registers_something(t
 
     def digests(share, *steps):
         text = OWN.replace("0.5", share).replace("# ranker", registers[0]).replace("# measure", registers[1])
-        (tmp_path / "own.py").write_text(text)
-        code = "\n".join(["import pathlib, sys; sys.path.insert(0, '.')", "from tasks.store.state import core_digest", *steps])
-        return subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True).stdout.split()
+        written = f"import pathlib; pathlib.Path('own.py').write_text({text!r})"
+        return "\n".join([written, "import sys; sys.path.insert(0, '.')", "from tasks.store.state import core_digest", *steps])
 
     edit = "pathlib.Path('own.py').write_text('edited while it runs')"
-    without, before, meanwhile = digests("0.5", ask, "import own", ask, edit, ask)
-    assert digests("0.5", "import own", ask) == [before] == [meanwhile]
-    assert len({without, before, *digests("0.6", "import own", ask)}) == 3
+    scripts = [
+        digests("0.5", ask, "import own", ask, edit, ask),
+        digests("0.5", "import own", ask),
+        digests("0.6", "import own", ask),
+    ]
+    without, before, meanwhile, again, other = printed_by_each(
+        "import tasks.store.state, tasks.config.run_config", scripts, tmp_path
+    )
+    assert before == meanwhile == again
+    assert len({without, before, other}) == 3
