@@ -261,6 +261,11 @@ def test_a_run_at_the_papers_size_decides_and_the_others_stand_beside():
     )
     alone = Runs({"artificial": run(4, ""), "the paper's size": run(0, "")})
     assert donmez2009.certificates(alone)[2] == "| two-layer | 4 of 9 | 0 of 9 | not | optimum |"
+    for figure in ("", "figure1, "):
+        worlds = {"artificial": 4, "the paper's size": 0, "the paper's size (world 2)": 2}
+        several = Runs({f"{figure}{title}": run(rising, "") for title, rising in worlds.items()})
+        assert donmez2009.certificates(several)[2] == "| two-layer | 4 of 9 | 0, 2 of 9 (0.11 ± 0.11) | not | 1 optimum, 1 not |"
+        assert donmez2009.optimum()(several) == ("holds in part", "1 optimum, 1 not of 2")
 
 
 def test_a_claim_holds_where_every_data_set_shows_all_of_it():

@@ -88,9 +88,10 @@ WORLDS = {
     **{f"-world-{k}": f"world {k}" for k in (2, 3)},
     "-158-documents": "158 documents",
     "-whole": "the paper's size",
+    **{f"-whole-world-{k}": f"the paper's size (world {k})" for k in (2, 3)},
 }
-"""Endings of runs' names, and the artificial data that they stand for: of three seeds of the generator, and of the first one with as many documents
-a query as the paper's web data, and with as many queries."""
+"""Endings of runs' names, and the artificial data that they stand for: of three seeds of the generator, of the first one with as many documents
+a query as the paper's web data, and of all with as many queries."""
 LARGER = (WORLDS["-158-documents"], WORLDS["-whole"])
 
 
@@ -99,14 +100,15 @@ def by_figure(runs: Runs) -> dict[str, list[Entry]]:
     found: dict[str, list[Entry]] = {}
     for title, run in runs:
         figure, _, data = title.rpartition(", ")
-        size = data if data in LARGER else "" if figure else "artificial"
+        size = data.partition(" (")[0]
+        size = size if size in LARGER else "" if figure else "artificial"
         found.setdefault(", ".join(filter(None, (figure, size))), []).append(run)
     return found
 
 
 def of_most_queries(runs: Runs) -> Runs:
-    """Of each configuration the run at the paper's size, where there is one: the others are beside it and decide nothing."""
-    whole = {title: run for title, run in runs if title.endswith(WORLDS["-whole"])}
+    """Of each configuration the runs at the paper's size, where there is one: the others are beside them and decide nothing."""
+    whole = {title: run for title, run in runs if title.rpartition(", ")[2].startswith(WORLDS["-whole"])}
     figures = {title.rpartition(", ")[0] for title in whole}
     return Runs({**{title: run for title, run in runs if title.rpartition(", ")[0] not in figures}, **whole})
 
