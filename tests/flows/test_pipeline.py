@@ -36,6 +36,8 @@ from tasks.tracking.tracked import tracked
 from tasks.tracking.tracker import Tracker
 from tests.conftest import make_queries
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 CONFIG = {
     "name": "small",
     "data": {"generate": {"queries": [40, 20, 30], "documents": 12, "features": 12, "sessions": 30}},

@@ -30,6 +30,8 @@ SPACE = {
     "leaf": ["newton", "gradient"],
     "largest_leaf": {"low": 1, "high": 20, "log": True, "when": {"leaf": "gradient"}},
 }
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 CONFIG = {
     "data": {"files": "x"},
     "rankers": {

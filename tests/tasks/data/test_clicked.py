@@ -13,7 +13,7 @@ from tasks.data.ready import ready_data, require_sources
 from tasks.records import DataError
 from tasks.store.datasets import open_queries
 
-pytestmark = pytest.mark.usefixtures("prefect_server", "workplace")
+pytestmark = pytest.mark.usefixtures("prefect_server", "workplace", "undrawn")
 
 
 @pytest.fixture

@@ -13,6 +13,8 @@ from tasks.evidence.corrected import AsPeopleWould
 from tasks.records import ConfigError, DataError
 from tasks.store.datasets import open_queries
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 def written(share, n_queries=60, seed=0):
     """Writes a machine's labels and people's of a share; returns people's of everything."""

@@ -11,7 +11,7 @@ from tasks.store.datasets import keep_queries, open_queries
 from tasks.training.stack import stack
 from tests.conftest import make_queries
 
-pytestmark = pytest.mark.usefixtures("prefect_server")
+pytestmark = pytest.mark.usefixtures("prefect_server", "undrawn")
 
 
 def test_features_are_scores_and_no_query_is_learned_from_and_chosen_on(workplace):
