@@ -33,7 +33,7 @@ class Explanation:
 def explained(
     model: ltr.Ranker, queries: Queries, measures: Sequence[str], conventions: ltr.Conventions, tool: str | None = None
 ) -> list[Explanation]:
-    """Means of a model on a data set; with `tool`, its number by that tool's rules and what each rule moves.
+    """Means of a model on a data set, each measure once; with `tool`, its number by that tool's rules and what each rule moves.
 
     Raises:
         DataError: where each measure is undefined on every query.
@@ -46,7 +46,7 @@ def explained(
         return float(np.nanmean(values)) if not np.isnan(values).all() else float("nan")
 
     rows = []
-    for measure in map(ltr.Measure.of, measures):
+    for measure in dict.fromkeys(map(ltr.Measure.of, measures)):
         value, shifts = explain(measure, conventions, tool, mean) if tool else (mean(measure, conventions), [])
         theirs = shifts[-1].value if shifts else value
         if np.isnan(value):

@@ -43,3 +43,9 @@ def test_a_measure_that_is_undefined_takes_no_other_with_it():
     assert (ndcg.value, ndcg.why) == (own[0].value, "")
     alone = explained(model, queries, ["ndcg@10", "map"], ltr.Conventions())
     assert [row.theirs for row in alone] == [ndcg.value, None]
+
+
+def test_a_measure_that_is_named_twice_is_told_once():
+    queries = make_queries(20)
+    rows = explained(ltr.LeastSquares().fit(queries), queries, ["ndcg@10", "map", "ndcg_10"], ltr.Conventions())
+    assert [row.measure for row in rows] == ["ndcg_10", "map"]
