@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -76,9 +77,21 @@ class StoredDataset:
 
 
 def about_queries(name: str) -> StoredDataset:
-    """What is known of a stored data set without opening its arrays."""
-    written = json.loads((state.STATE / "data" / name / "about.json").read_text(encoding="utf-8"))
-    return StoredDataset(**{**written, "names": tuple(written["names"])})
+    """What is known of a stored data set without opening its arrays.
+
+    Raises:
+        DataError: where the file that says it was damaged since it was written.
+    """
+    file = state.STATE / "data" / name / "about.json"
+    try:
+        written = json.loads(file.read_text(encoding="utf-8"))
+        return StoredDataset(**{**written, "names": tuple(written["names"])})
+    except (ValueError, KeyError, TypeError):
+        raise _damaged(file.parent, f"{file} has other bytes than were written") from None
+
+
+def _damaged(folder: Path, wrong: str) -> DataError:
+    return DataError(f"{wrong}: remove {folder} and run the same command again, which creates it again")
 
 
 def open_queries(name: str) -> Queries:
@@ -89,7 +102,7 @@ def open_queries(name: str) -> Queries:
     """
     folder = state.STATE / "data" / name
     if wrong := faults(folder):
-        raise DataError(f"{'; '.join(wrong)}: remove {folder} and run the same command again, which creates it again")
+        raise _damaged(folder, "; ".join(wrong))
     arrays = {path.stem: np.load(path, mmap_mode="c", allow_pickle=False) for path in sorted(folder.glob("*.npy"))}
     named: dict[str, dict[str, Any]] = {
         kind: {key.removeprefix(f"{kind}."): arrays.pop(key) for key in list(arrays) if key.startswith(f"{kind}.")}

@@ -42,3 +42,12 @@ def test_a_damaged_data_set_is_refused_and_stored_again(workplace):
         open_queries(name)
     assert keep_queries(queries) == name
     assert open_queries(name).digest == queries.digest
+
+
+def test_counts_of_a_damaged_data_set_are_refused(workplace):
+    name = keep_queries(make_queries(10))
+    about = state.STATE / "data" / name / "about.json"
+    for damaged in ("", "[]", "{}"):
+        about.write_text(damaged)
+        with pytest.raises(DataError, match=r"about.json has other bytes than were written: remove .*, which creates it again"):
+            about_queries(name)
