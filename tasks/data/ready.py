@@ -3,7 +3,6 @@ refused before anything is trained."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import chain, combinations
 from pathlib import Path
 
@@ -165,18 +164,21 @@ def _require_measures(config: RunConfig, folds: tuple[Fold, ...]) -> None:
     named = [*config.selecting, *(measure for evidence in config.evidence for measure in evidence.decisive())]
     decisive: set[ltr.Measure] = {*map(ltr.Measure.of, named), *watched}
     read: set[ltr.Measure] = {*map(ltr.Measure.of, config.all_measures), *trained, *decisive}
-    everything = {name: open_queries(name) for fold in folds for name in fold.roles.values()}
-    sources = {"label", *everything[folds[0].train].sources}
+    sources = {"label", *open_queries(folds[0].train).sources}
     for measure in sorted(read, key=str):
         if measure.source not in sources:
             raise DataError(
                 f"{measure.key} reads the label source {measure.source!r}, but the data have: {', '.join(sorted(sources))} (data.clicks makes click labels)"
             )
-        for queries in everything.values():
-            _require_gain(measure, queries, config.core_conventions)
     rules = replace(config.core_conventions, ties="expected", empty="skip")
-    for role, name in ((role, name) for fold in folds for role, name in fold.roles.items()):
-        for why in _undefined(everything[name], sorted(decisive, key=str), rules):
+    first_as: dict[str, str] = {}
+    for role, name in chain.from_iterable(fold.roles.items() for fold in folds):
+        first_as.setdefault(name, role)
+    for name, role in first_as.items():
+        queries = open_queries(name)  # one at a time: of each array a file stays open, of which a process may have so many
+        for measure in sorted(read, key=str):
+            _require_gain(measure, queries, config.core_conventions)
+        for why in _undefined(queries, sorted(decisive, key=str), rules):
             raise DataError(f"{role}: {why}")
 
 
@@ -225,18 +227,18 @@ def _require_features(config: RunConfig, folds: tuple[Fold, ...]) -> None:
             )
     _require_scores(config, folds)
 
-    @cache
-    def learned_from(train: str, part: float) -> Queries:
-        return open_queries(share(train, part, config.seed))
-
-    for name in config.alone:
-        for point in config.cells(name):
-            ranker = point.section.model(config.core_conventions)
-            for fold in folds:
-                try:
-                    ranker.check(learned_from(fold.train, point.section.train_share))
-                except ValueError as error:
-                    raise DataError(f"rankers.{name}: {error}") from None
+    rankers = [
+        (name, point.section.train_share, point.section.model(config.core_conventions))
+        for name in config.alone
+        for point in config.cells(name)
+    ]
+    for fold in folds:
+        parts = {part: open_queries(share(fold.train, part, config.seed)) for part in dict.fromkeys(part for _, part, _ in rankers)}
+        for name, part, ranker in rankers:
+            try:
+                ranker.check(parts[part])
+            except ValueError as error:
+                raise DataError(f"rankers.{name}: {error}") from None
 
 
 def _require_reading_categories(config: RunConfig) -> None:
