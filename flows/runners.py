@@ -27,6 +27,9 @@ from tasks.records import ConfigError
 
 _WAKE_EVERY = 2.0
 """Seconds after which a worker that is gone is noticed."""
+_MESSAGES = 20
+"""That each end of Dask's connections keeps for whoever looks for faults in Dask: every cell's has all settings of Prefect in it, half a megabyte in memory. Where
+a configuration of Dask's says how many, it is obeyed."""
 USAGE = "threads[=N], processes[=N], dask[=N] or dask=tcp://HOST:PORT"
 
 
@@ -133,6 +136,9 @@ def _dask(address: str | None) -> Callable[[int], Any]:
             from prefect_dask import DaskTaskRunner
         except ImportError:
             raise ConfigError("--runner dask needs Dask: pip install 'lambdaflow[cluster]'") from None
+        from dask.config import update_defaults
+
+        update_defaults({"distributed": {"admin": {"low-level-log-length": _MESSAGES}}})  # before what keeps them is made
         local = {"n_workers": workers, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
         return DaskTaskRunner(address=address) if address else DaskTaskRunner(cluster_kwargs=local)
 
