@@ -258,6 +258,7 @@ def _logs(commands: Any) -> None:
         metavar="N",
         help="number of rankers (default: 2); with more than two, multileaving, and every two are compared",
     )
+    plan.set_defaults(needs_folder=False)  # it neither reads nor keeps anything
     analysis = steps.add_parser("analyse", help="test which ranker the clicks on interleaved pages prefer")
     analysis.add_argument("log", metavar="LOG", help="session log that names the ranker of each result")
     analysis.add_argument(

@@ -99,7 +99,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("error: --json: standard output is closed", file=sys.stderr)
         return 2
     try:
-        require_open_state()
+        if getattr(given, "needs_folder", True):
+            require_open_state()
         return given.command(given)
     except KeyboardInterrupt:
         return 130

@@ -137,6 +137,7 @@ def test_a_state_that_another_user_has_closed_is_told_before_prefect_looks_into_
     told = capsys.readouterr().err
     assert told.startswith(f"error: {home}: this user may not read or write here; ")
     assert "chmod -R g+rwX" in told
+    assert main(["interleave", "plan", "--preference", "0.05"]) == 0, "this needs nothing of it"
 
 
 def test_a_home_of_prefect_that_cannot_be_made_is_named(monkeypatch):
