@@ -19,7 +19,7 @@ _FULL = re.compile(r"database or disk is full|No space left on device \(os error
 """What SQLite, polars and numpy, whose error has no number, say of a full disk."""
 _REFUSED = re.compile(r"\b40[13]\b")
 """What a server answers who wants another password, or one at all."""
-_FORBIDDEN = re.compile(r"endpoint (\S+) failed with error code 403.*?Response body: '([^<].*)'", re.DOTALL)
+_FORBIDDEN = re.compile(r"endpoint (\S+) failed with error code 403.*?Response body: '\s*([^<\s].*)'", re.DOTALL)
 """What MLflow, and no page of a server before it, answers to a user whom it knows, or to a request by a name that is not on its list of hosts, and what was asked of it."""
 _ANOTHER_PAGE = re.compile(r"error code 404.*Response body: '\s*<", re.DOTALL)
 

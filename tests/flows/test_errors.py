@@ -111,7 +111,7 @@ def test_a_server_that_wants_a_password(capsys, monkeypatch, given, said):
         "error: MLflow at http://***@127.0.0.1:9 does not allow this user model-versions/create (403: Permission denied); "
         "its administrator gives that right\n"
     ), "which right is missing"
-    page = "<html>\r\n<h1>403 Forbidden</h1>\r\n</html>"
+    page = "\r\n<html>\r\n<h1>403 Forbidden</h1>\r\n</html>"
     errors.tell(MlflowException(f"API request to endpoint /api/2.0/x failed with error code 403 != 200. Response body: '{page}'"))
     told = capsys.readouterr().err
     assert told.startswith("error: MLflow at http://***@127.0.0.1:9 refuses to answer: set MLFLOW_TRACKING_USERNAME and")
