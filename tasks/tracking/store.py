@@ -254,7 +254,7 @@ PASSING = ("TEMPORARILY_UNAVAILABLE", "INTERNAL_ERROR", "REQUEST_LIMIT_EXCEEDED"
 _AT_ONCE = re.compile("IntegrityError|UniqueViolation")
 """Two runs have entered the same data set at once: MLflow looks first and finds it the next time."""
 Written = TypeVar("Written")
-_CLOSED = re.compile(r"\[Errno 13\] [^:]*: '([^']*)'")
+_CLOSED = re.compile(r"""\[Errno 13\] [^:]*: (?:'([^']*)'|"([^"]*)")""")
 """In what MLflow says of artifacts in a folder: a file that this user may not read or write, which waiting does not change."""
 _CAUSE = re.compile(
     r"""(?:\(Caused by \w+|failed with exception )\((?:['"][^'"]*['"], )?(?:\w+\((?:\d+, )?)?['"]"""
@@ -279,7 +279,7 @@ def patient(write: Callable[..., Written], pauses: Sequence[float] | None = None
                 raise _unread_credentials(error) from None
             except (MlflowException, ConnectionError, RequestException, OperationalError) as error:
                 if not tracking_uri().startswith("http") and (closed := _CLOSED.search(str(error))):
-                    raise _closed(closed[1]) from None
+                    raise _closed(closed[1] or closed[2]) from None
                 if "readonly database" in str(error) and not is_shared() and not os.access(_STORE, os.W_OK):
                     raise _closed(_STORE) from None
                 if _is_of_damage(str(error)):

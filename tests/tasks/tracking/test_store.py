@@ -289,16 +289,17 @@ def test_credentials_that_mlflow_cannot_read_are_told_without_the_password(workp
         assert "secret" not in "".join(traceback.format_exception(raised.value)), "Prefect keeps it in its database"
 
 
-def test_an_artifact_that_this_user_may_not_read_is_named_and_not_waited_for(monkeypatch):
+@pytest.mark.parametrize("file", ["/m/a", "/Anna's/a"])
+def test_an_artifact_that_this_user_may_not_read_is_named_and_not_waited_for(monkeypatch, file):
     """What MLflow says of a folder of artifacts, two of which are another user's."""
-    said = "The following failures occurred while downloading one or more artifacts from file:///m:\n##### File a #####\n[Errno 13] Permission denied: '/m/a'"
+    said = f"The following failures occurred while downloading one or more artifacts from file:///m:\n##### File a #####\n{PermissionError(13, 'Permission denied', file)}"
 
     def closed():
         raise MlflowException(said, error_code=INTERNAL_ERROR)
 
     with pytest.raises(PermissionError) as raised:
         store.patient(closed, [60.0])()
-    assert raised.value.filename == "/m/a"
+    assert raised.value.filename == file
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
     with pytest.raises(TrackingError, match="MLflow at http"):
         store.patient(closed, [])()  # the file is the server's
