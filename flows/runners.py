@@ -27,6 +27,8 @@ from tasks.records import ConfigError
 
 _WAKE_EVERY = 2.0
 """Seconds after which a worker that is gone is noticed."""
+_TRACKED = "ignore:resource_tracker:UserWarning"
+"""For Python's tracker of semaphores: that it clears away those of a pool that has lost a worker is nothing to say below the error."""
 _MESSAGES = 20
 """That each end of Dask's connections keeps for whoever looks for faults in Dask: every cell's has all settings of Prefect in it, half a megabyte in memory. Where
 a configuration of Dask's says how many, it is obeyed."""
@@ -105,7 +107,11 @@ def unheard_by_workers() -> Iterator[None]:
     if _pool() is None:
         yield
         return
-    ensure_running()  # Python's own tracker of semaphores, which takes the block away again when it starts
+    sys.warnoptions.append(_TRACKED)
+    try:
+        ensure_running()  # Python's own tracker of semaphores, which takes the block away again when it starts
+    finally:
+        sys.warnoptions.remove(_TRACKED)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -64,6 +64,19 @@ def test_processes_give_what_threads_give(workplace, expected, monkeypatch, caps
     assert models(capsys.readouterr().out) == expected
 
 
+def test_pythons_tracker_says_nothing_of_a_pool_that_lost_a_worker(monkeypatch):
+    """It said now and then, below the error of a run, that there appear to be leaked semaphores."""
+    seen = []
+    monkeypatch.setattr(runners, "_pool", lambda: True)
+    monkeypatch.setattr(runners, "ensure_running", lambda: seen.extend(sys.warnoptions))
+    with runners.unheard_by_workers():
+        assert sys.warnoptions == [one for one in seen if one != runners._TRACKED], "for the tracker alone"
+    leaving = "import os, sys, multiprocessing; {}; lock = multiprocessing.get_context('spawn').Lock(); os._exit(0)"
+    for before, said in (("", True), (f"sys.warnoptions += {seen}", False)):
+        done = subprocess.run([sys.executable, "-c", leaving.format(before or "0")], capture_output=True, text=True, timeout=60)
+        assert ("leaked semaphore" in done.stderr) is said, done.stderr
+
+
 def test_of_messages_between_dask_and_its_workers_few_are_kept():
     """They hold a cell's whole context, and of a thousand that Dask keeps a sweep's process grew by 0.7 MB a cell."""
     KINDS["dask"](2)
