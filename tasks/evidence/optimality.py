@@ -210,10 +210,12 @@ register_evidence(Optimality)
 
 @task(cache_policy=NO_CACHE, name="optimality", task_run_name="optimality {trained.ranker}")
 def certify(trained: Trained, config: Optimality, seed: int) -> list[CertificateRecord]:
-    """Tests the model of a cell on its training queries, in every way that `config` asks for; the model's own certificate comes first."""
+    """Tests the model of a cell on its training queries, in every way that `config` asks for; the model's own certificate comes first. Each is kept as soon
+    as it is found, so that whoever is interrupted goes on with the next.
+    """
     cell = trained.cell
     about = {
-        "certificate": 4,
+        "certificate": 5,
         "core": core_digest(),
         "train": cell.data.train,
         "conventions": cell.conventions,
@@ -223,19 +225,23 @@ def certify(trained: Trained, config: Optimality, seed: int) -> list[Certificate
     written = config.model_dump(mode="json", exclude={"rankers"})
     folder = CellFolder.of(trained.result.key)
     path = folder.certificates(digest_of({**about, **written}))
-    kept = kept_json(path)
-    if kept is None:
-        model, rules = ltr.load(folder.model), read_conventions(cell.conventions)
-        found = examine(model, retrieved_only(open_queries(cell.data.train)), config, rules, seed, cell.ranker)
-        keep_json(path, [certificate.as_json() for certificate in found])
+    kept = kept_json(path) or {"found": [], "whole": False}
+    if not kept["whole"]:
+        model, queries = ltr.load(folder.model), retrieved_only(open_queries(cell.data.train))
+        rules, known = read_conventions(cell.conventions), len(kept["found"])
+        for certificate in examine(model, queries, config, rules, seed, cell.ranker, known):
+            kept["found"].append(certificate.as_json())
+            keep_json(path, kept)
+        keep_json(path, {**kept, "whole": True})
         kept = kept_json(path)
-    return [CertificateRecord.read(entry) for entry in kept]
+    return [CertificateRecord.read(entry) for entry in kept["found"]]
 
 
 def examine(
-    model: ltr.Ranker, queries: Queries, config: Optimality, conventions: ltr.Conventions, seed: int, label: str
+    model: ltr.Ranker, queries: Queries, config: Optimality, conventions: ltr.Conventions, seed: int, label: str, known: int = 0
 ) -> Iterator[CertificateRecord]:
-    """Certificates of a model: at its weights, and where asked for with fine steps, one weight at a time, and at its early epochs.
+    """Certificates of a model: at its weights, and where asked for with fine steps, one weight at a time, and at its early epochs; without the first, of
+    which so many are known.
 
     With `config.escape`, training for the measure goes on from each place, and the record says how far it got.
     """
@@ -250,17 +256,15 @@ def examine(
     if config.one_at_a_time:
         ways[", one weight at a time"] = {"steps": config.steps, "one_at_a_time": True}
     early = {f"{label}, epoch {epoch}": model.snapshot(epoch) for epoch in config.early_epochs}
-    for place, site in {label: model, **early}.items():
-        if site is None:
-            continue
-        surface = site.surface(queries.features)
-        reached = site.escape(queries, config.measure, config.escape, conventions) if config.escape else None
-        escape = Escape(config.escape, *reached) if reached else None
-        for way, how in ways.items() if place == label else [("", ways[""])]:
-            found = ltr.certify(surface, queries, config.measure, conventions, **how, **options)
-            if place == label and (why := site.unfinished):
-                found = replace(found, verdict="inconclusive", why=why)
-            yield CertificateRecord.of(found, f"{place}{way}", escape if not way else None)
+    sites = {place: site for place, site in {label: model, **early}.items() if site is not None}
+    looks = [(place, way) for place in sites for way in (ways if place == label else [""])]
+    for place, way in looks[known:]:
+        site = sites[place]
+        reached = site.escape(queries, config.measure, config.escape, conventions) if config.escape and not way else None
+        found = ltr.certify(site.surface(queries.features), queries, config.measure, conventions, **ways[way], **options)
+        if place == label and (why := site.unfinished):
+            found = replace(found, verdict="inconclusive", why=why)
+        yield CertificateRecord.of(found, f"{place}{way}", Escape(config.escape, *reached) if reached else None)
 
 
 def everything(measure: str, epsilon: float, delta: float, escape: int = 0) -> Optimality:

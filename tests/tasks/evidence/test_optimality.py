@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+import ltr
 from tasks.config.ranker_section import SECTIONS, Conventions
 from tasks.evidence.optimality import (
     CertificateRecord,
@@ -86,6 +87,31 @@ def test_certificates_are_kept_and_look_at_early_epochs_too(cell):
     for certificate in (found[0], found[5]):
         assert certificate.escape.best > certificate.value - 0.01, "by the same rules"
     assert certify.fn(Trained(cell, result), config, 1) == found
+
+
+@pytest.mark.parametrize("after", [1, 3, 5])
+def test_certificates_that_were_found_before_an_interruption_are_not_looked_for_again(cell, monkeypatch, after):
+    trained = Trained(cell, train.fn(replace(cell, section={**cell.section, "keep_epochs": [1]})))
+    config = Optimality(epsilon=0.3, delta=0.3, absolute=True, fine=True, one_at_a_time=True, early_epochs=(1,), escape=1)
+    looked, certify_one = [], ltr.certify
+
+    def interrupted_once(*given, **how):
+        if len(looked) == after:
+            looked.append(None)
+            raise KeyboardInterrupt
+        looked.append(certify_one(*given, **how))
+        return looked[-1]
+
+    monkeypatch.setattr(ltr, "certify", interrupted_once)
+    with pytest.raises(KeyboardInterrupt):
+        certify.fn(trained, config, 1)
+    found = certify.fn(trained, config, 1)
+    assert len(looked) == 7, "six, and the one that broke off"
+    assert certify.fn(trained, config, 1) == found
+    assert len(looked) == 7
+    (kept,) = CellFolder.of(trained.result.key).path.glob("optimality-*.json")
+    kept.unlink()
+    assert certify.fn(trained, config, 1) == found
 
 
 def test_trees_have_a_certificate_over_their_leaves(cell):
