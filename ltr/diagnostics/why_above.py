@@ -21,8 +21,9 @@ from math import comb
 import numpy as np
 
 from ltr.data.queries import Queries
+from ltr.data.sparse import is_sparse
 from ltr.kernels.kernel import Bools, Floats, Floats32, Ints
-from ltr.rankers.base import Ranker, with_features_of
+from ltr.rankers.base import Ranker, require_features_of
 from ltr.rankers.features import checked_features
 
 EXACT = 10
@@ -116,11 +117,11 @@ def why_above(
         ValueError: for a feature that the queries lack, rows that are none, the same, or not in this order by the model's scores; as
             `Ranker.predict`.
     """
-    features = checked_features(with_features_of(model, queries, "why_above").features, model.names)
+    require_features_of(model, queries, "why_above")
     for name, row in (("above", above), ("below", below)):
-        if not isinstance(row, int | np.integer) or isinstance(row, bool) or not 0 <= row < len(features):
-            raise ValueError(f"{name}={row!r} is not a row; there are {len(features)}, from 0")
-    pair = np.ascontiguousarray(features[[above, below]])
+        if not isinstance(row, int | np.integer) or isinstance(row, bool) or not 0 <= row < queries.n_documents:
+            raise ValueError(f"{name}={row!r} is not a row; there are {queries.n_documents}, from 0")
+    pair = np.ascontiguousarray(checked_features(queries.features[[above, below]][:, _places(model, queries)], model.names))
     scores = model.predict(pair)
     if not scores[0] > scores[1]:
         raise ValueError(f"row {above} with score {scores[0]:.6g} does not rank above row {below} with {scores[1]:.6g}")
@@ -226,12 +227,27 @@ def values_to_try(model: Ranker, queries: Queries) -> tuple[Tried, ...]:
     Raises:
         ValueError: for a feature that the queries lack.
     """
-    features = checked_features(with_features_of(model, queries, "why_above").features, model.names)
-    return tuple(_values(features, not model.needs_complete))
+    require_features_of(model, queries, "why_above")
+    features, places = queries.features, _places(model, queries)
+    if is_sparse(features):
+        features, places = checked_features(features[:, places], model.names), np.arange(len(places))
+    return tuple(_values(features, places, not model.needs_complete))
 
 
-def _values(features: Floats32, missing: bool) -> Iterator[Tried]:
-    for k, column in enumerate(features.T):
+def _places(model: Ranker, queries: Queries) -> Ints:
+    """The columns of the model's features in those of some queries, ``int64 [features]``.
+
+    Raises:
+        ValueError: before `fit`.
+    """
+    if not model.names:
+        raise ValueError("this model is not fitted")
+    place = {name: k for k, name in enumerate(queries.names)}
+    return np.array([place[name] for name in model.names])
+
+
+def _values(features: Floats32, places: Ints, missing: bool) -> Iterator[Tried]:
+    for k, column in enumerate(features[:, place] for place in places.tolist()):
         present = column[np.isfinite(column)]
         values = np.unique(present)
         some_missing = bool(np.isnan(column).any())

@@ -509,6 +509,16 @@ def with_features_of(ranker: Ranker, queries: Queries, caller: str) -> Queries:
     """The queries with the features that a fitted ranker reads, by name and in its order.
 
     Raises:
+        ValueError: as `require_features_of`.
+    """
+    require_features_of(ranker, queries, caller)
+    return in_order(queries, ranker.names)
+
+
+def require_features_of(ranker: Ranker, queries: Queries, caller: str) -> None:
+    """Checks that queries have the features that a fitted ranker reads.
+
+    Raises:
         ValueError: where they lack one, and for anything but these two; `caller` is what the user called.
     """
     if not isinstance(ranker, Ranker) or not isinstance(queries, Queries):
@@ -519,7 +529,6 @@ def with_features_of(ranker: Ranker, queries: Queries, caller: str) -> Queries:
     missing = [name for name in ranker.names if name not in queries.names]
     if missing:
         raise ValueError(f"{caller}: the queries have no feature {missing[0]!r}, which the model reads")
-    return in_order(queries, ranker.names)
 
 
 def check_data(ranker: Ranker, queries: Queries, valid: Queries | None) -> None:

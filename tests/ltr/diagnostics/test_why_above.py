@@ -1,5 +1,6 @@
 """Why one document stands above another: contributions against brute force, and changes that swap."""
 
+import tracemalloc
 from dataclasses import replace
 from itertools import permutations
 
@@ -8,7 +9,7 @@ import pytest
 
 import ltr
 from ltr.data.queries import in_order
-from ltr.diagnostics.why_above import contributions_of, why_above
+from ltr.diagnostics.why_above import contributions_of, values_to_try, why_above
 from tests.conftest import make_queries
 
 QUERIES = make_queries(60, n_features=5, seed=3)
@@ -151,6 +152,28 @@ def test_features_are_read_by_name(models):
     assert why_above(model, other, above, below) == why_above(model, QUERIES, above, below)
     with pytest.raises(ValueError, match="why_above: the queries have no feature 'f3', which the model reads"):
         why_above(model, in_order(QUERIES, tuple(name for name in turned if name != "f3")), above, below)
+
+
+def test_a_feature_that_the_model_does_not_read_costs_no_copy_of_the_others(models):
+    """Of data in another form than the model's no more is copied than a column at a time."""
+    more = np.zeros((20_000, 40), np.float32)
+    more[: QUERIES.n_documents, 1:6] = QUERIES.features
+    offsets = np.append(QUERIES.offsets, np.arange(QUERIES.n_documents + 10, 20_001, 10))
+    offsets[-1] = len(more)
+    names = ("other", *QUERIES.names, *(f"unread {k}" for k in range(34)))
+    wide = ltr.Queries(more, np.zeros(len(more)), offsets, names=names)
+    model = models["ridge"]
+    above, below = ends(model)
+    tried = values_to_try(model, QUERIES)
+    expected = why_above(model, QUERIES, above, below, tried=tried)
+    tracemalloc.start()
+    try:
+        assert why_above(model, wide, above, below, tried=tried) == expected
+        assert tracemalloc.get_traced_memory()[1] < 100_000
+        why_above(model, wide, above, below)
+        assert tracemalloc.get_traced_memory()[1] < 20 * len(more)
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_feature_of_one_value_or_missing_changes_too():
