@@ -20,6 +20,7 @@ import numpy as np
 from numba import njit, prange, types
 
 from ltr.data.arrays import floats_of
+from ltr.data.offsets import group_of_rows
 from ltr.data.queries import Queries
 from ltr.kernels.kernel import F8_1D, F8_2D, I8_1D, Floats, Ints, ready
 from ltr.kernels.ranking import COUNTED, count_above, lanes_for
@@ -82,7 +83,7 @@ class Certificate:
         verdict: ``optimum`` (no direction rises), ``not`` (some do) or ``inconclusive`` (too many evaluations tie).
         measure: key of the measure.
         value: its mean at the weights.
-        steps: ``[steps]``, `relative` to `norm` or absolute; `norm`: ‖w‖ of the weights as they were tested.
+        steps: ``[steps]``, `relative` to `norm` or absolute; `norm`: ‖w‖ of the weights as they were tested, 1 where scores are linear in them.
         curves: mean of the measure ``float64 [directions, steps]``.
         rising: directions with a value higher by more than `EQUAL` at some step that is no longer than ‖w‖.
         rising_or_tied: D's own count, where a tie is a rise.
@@ -149,7 +150,7 @@ def certify(
         )
     if surface.n_documents != queries.n_documents:
         raise ValueError(f"{surface.n_documents} rows of features for {queries.n_documents} documents")
-    surface = normalised(surface)
+    surface = normalised(surface, queries.offsets)
     usual = NEAR if relative else COARSE
     steps = tuple(floats_of("certify: steps", usual if steps is None else steps).tolist()) or usual
     if not all(0 < step < np.inf for step in steps):
@@ -160,7 +161,7 @@ def certify(
         raise ValueError(f"certify: largest_tie_share={largest_tie_share!r}; give a share, 0 to 1")
     start = surface.weights
     norm = length(start)
-    ladder = tuple(step * norm if relative else step for step in steps)
+    ladder = tuple(step * norm if relative or surface.slopes is not None else step for step in steps)
     lots: Iterable[Floats] = (
         _axes(len(start)) if one_at_a_time else [random_directions(n_directions(epsilon, delta), len(start), seed)]
     )
@@ -181,7 +182,7 @@ def certify(
         value=base,
         steps=tuple(steps),
         relative=relative,
-        norm=norm,
+        norm=1.0 if norm and surface.slopes is not None else norm,
         curves=curves,
         rising=rising,
         rising_or_tied=int((rises | ties).any(axis=1).sum()),
@@ -206,13 +207,27 @@ def length(weights: Floats) -> float:
     return float(np.sqrt((weights * weights).sum()))
 
 
-def normalised(surface: Surface) -> Surface:
-    """The surface of a model that is linear in its weights at ‖w‖ = 1, where it ranks as before; any other one as it is, and one that is
-    there already: another division would move its weights by a rounding."""
+def normalised(surface: Surface, offsets: Ints) -> Surface:
+    """The surface of a model that is linear in its weights at ‖w‖ = 1, where it ranks the queries as before; any other one as it is, and one that
+    is there already: another division would move its weights by a rounding. Where that would part documents of equal scores, as sums of whole
+    numbers often are, the weights are only divided by a power of two, which rounds nothing."""
     norm = length(surface.weights)
     if surface.slopes is None or norm == 0 or abs(norm - 1) <= _ROUNDING:
         return surface
-    return replace(surface, weights=surface.weights / norm)
+    unit = surface.weights / norm
+    before, after = surface.slopes(0, surface.n_documents, np.array([surface.weights, unit]))
+    if not _rank_alike(before, after, offsets):
+        unit = np.ldexp(surface.weights, -int(np.frexp(np.abs(surface.weights).max())[1]))
+    return replace(surface, weights=unit)
+
+
+def _rank_alike(scores: Floats, others: Floats, offsets: Ints) -> bool:
+    """Whether two scores ``float64 [documents]`` rank and tie the documents of each query alike."""
+    of_query = group_of_rows(offsets)
+    order = np.lexsort((scores, of_query))
+    within = np.diff(of_query[order]) == 0
+    one, other = (np.sign(np.diff(own[order]))[within] for own in (scores, others))
+    return np.array_equal(one, other)
 
 
 def random_directions(n: int, n_weights: int, seed: int | Sequence[int]) -> Floats:

@@ -77,7 +77,8 @@ def polish(
     """Climbs from a fitted ranker's weights to a local optimum of a measure on its training queries, under the ranker's conventions.
 
     Args:
-        ranker: fitted, with weights that can be moved (`Ranker.moved`); linear ones come back with ‖w‖ = 1, which ranks as before.
+        ranker: fitted, with weights that can be moved (`Ranker.moved`); linear ones come back with ‖w‖ = 1, or divided by a power of two where only
+            that ranks as before (`normalised`).
         queries: with the ranker's features, which are read by name.
         steps: taken at most; then the certificate says what is left to rise.
         epsilon, delta: of the certificate.
@@ -92,7 +93,7 @@ def polish(
     queries = canonical(queries)
     here, values, trials = ranker, list[float](), 0
     while True:
-        surface = normalised(here.surface(queries.features))
+        surface = normalised(here.surface(queries.features), queries.offsets)
         here = here.moved(surface.weights)
         climb = partial(_climb, surface, queries, measure, ranker.conventions)
         lots = (

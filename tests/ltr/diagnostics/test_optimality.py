@@ -8,7 +8,7 @@ from ltr.data.queries import canonical
 from ltr.diagnostics import optimality
 from ltr.diagnostics.optimality import COARSE, certify, n_directions, normalised, random_directions
 from ltr.nets.network import random_weights, surface_of
-from ltr.rankers.surface import Surface
+from ltr.rankers.surface import Surface, linear_surface
 from tests.conftest import JIT, make_queries
 
 QUICK = {"epsilon": 0.1, "delta": 0.1}
@@ -82,8 +82,28 @@ def test_a_surface_is_normalised_once():
     """Else a climb and the certificate of its place would look at weights that differ by a rounding."""
     queries = make_queries(5, seed=1)
     for seed in range(20):
-        once = normalised(surface_of(random_weights(4, 0, np.random.default_rng(seed)), queries.features))
-        assert normalised(once) is once
+        once = normalised(surface_of(random_weights(4, 0, np.random.default_rng(seed)), queries.features), queries.offsets)
+        assert normalised(once, queries.offsets) is once
+
+
+@pytest.mark.parametrize("relative", [True, False])
+def test_documents_that_tie_tie_at_any_length_of_the_weights(relative):
+    """Sums of whole numbers are equal often: divided by ‖w‖ they are so no more, and the value was that of another ranking."""
+    rng = np.random.default_rng(0)
+    features, labels = rng.integers(0, 4, (140, 3)).astype(np.float32), rng.integers(0, 5, 140).astype(float)
+    queries = ltr.Queries(features, labels, np.arange(0, 141, 7))
+    for whole in ([0.0, 3.0, 1.0], [1.0, 2.0, 3.0], [-1.0, 3.0, 2.0]):
+        start = np.nanmean(ltr.evaluate(labels, features @ np.array(whole), queries.offsets, ["ndcg"])["ndcg"])
+        found = [
+            certify(linear_surface(times * np.array(whole), features), queries, "ndcg", relative=relative, **QUICK)
+            for times in (1, 2, 1024)
+        ]
+        assert [one.value for one in found] == pytest.approx([start] * 3, abs=1e-12)
+        assert [one.rising for one in found] == [found[0].rising] * 3
+        assert [one.norm for one in found] == [1] * 3
+        moved = features @ (np.array(whole) / np.linalg.norm(whole) + found[0].steps[0] * random_directions(22, 3, 1)[4])
+        want = np.nanmean(ltr.evaluate(labels, moved, queries.offsets, ["ndcg"])["ndcg"])
+        assert found[0].curves[4, 0] == pytest.approx(want, abs=1e-12)
 
 
 def test_a_step_as_long_as_the_weights_counts():

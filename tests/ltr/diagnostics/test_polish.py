@@ -54,6 +54,17 @@ def test_it_obeys_the_conventions_of_its_ranker():
     assert found.values[-1] == pytest.approx(mean(found.ranker, queries, "map"), abs=1e-9)
 
 
+def test_it_begins_with_the_ranking_it_was_given():
+    """Documents of whole numbers tie; weights divided by their length would part them."""
+    rng = np.random.default_rng(0)
+    features, labels = rng.integers(0, 4, (140, 3)).astype(np.float32), rng.integers(0, 5, 140).astype(float)
+    queries = canonical(ltr.Queries(features, labels, np.arange(0, 141, 7)))
+    ranker = RANKERS["least_squares"].fit(queries).moved(np.array([0.0, 3.0, 1.0]))
+    found = ltr.polish(ranker, queries, "ndcg", steps=0, **QUICK)
+    assert found.values == pytest.approx([mean(ranker, queries, "ndcg")], abs=1e-12)
+    assert mean(found.ranker, queries, "ndcg") == pytest.approx(found.values[0], abs=1e-12)
+
+
 def test_steps_are_bounded_and_the_certificate_says_what_still_rises():
     queries = canonical(make_queries(60, seed=2))
     net = ltr.LambdaRank(epochs=0).fit(queries)
