@@ -30,7 +30,7 @@ from tasks.store.cells import CellFolder, read_curve
 from tasks.store.datasets import about_queries, keep_queries, open_queries
 from tasks.store.state import Noted, made_once
 from tasks.tracking.description import describe_fold, describe_run, logged_digests
-from tasks.training.cell import result_of, train
+from tasks.training.cell import polish_was_left, result_of, train
 
 TEMPLATE = """<h2>Trained on all data</h2>
 <ul>{% for sentence in sentences %}<li>{{ sentence }}</li>{% endfor %}</ul>
@@ -272,7 +272,8 @@ def best_point(trained: Sequence[Trained], metric: str) -> list[Trained]:
 
 
 def refit_cell(folds: Sequence[Trained], data: Fold) -> Cell:
-    """The cell that trains the settings of these on other data, for as many iterations as they kept on average."""
+    """The cell that trains the settings of these on other data, for as many iterations as they kept on average, and polishes the ranker unless
+    validation queries refused that on most folds."""
     cell = folds[0].cell
     fitted = [ltr.load(CellFolder.of(one.result.key).model) for one in folds]
     section = as_long_as(fitted, cell.section)
@@ -281,6 +282,8 @@ def refit_cell(folds: Sequence[Trained], data: Fold) -> Cell:
             _best_epoch(one) if net.best_iteration is None else net.best_iteration for one, net in zip(folds, fitted, strict=True)
         ]
         section = {**section, counted: max(1, round(float(np.mean(kept))))}
+    if 2 * sum(polish_was_left(one.result) for one in folds) > len(folds):  # all data have no validation queries to refuse it
+        section = {**section, "polish": None}
     return replace(cell, label=f"{cell.ranker} · all data", fold=0, section=section, data=data)
 
 

@@ -147,6 +147,11 @@ def _polished(fitted: ltr.Ranker, how: Polish, sets: Mapping[str, Queries]) -> l
     return replace(found.ranker if taken == "taken" else fitted, remarks=(*fitted.remarks, remark))
 
 
+def polish_was_left(result: CellResult) -> bool:
+    """Whether validation queries refused the place that a cell's ranker was polished to."""
+    return any(remark.startswith("polished, ") and remark.endswith(": left") for remark in result.remarks)
+
+
 def _write(folder: CellFolder, cell: Cell, fitted: ltr.Ranker, values: list[pl.DataFrame], result: CellResult) -> None:
     ltr.save(fitted, folder.model)
     write_columns(folder.model, cell.columns)

@@ -292,6 +292,22 @@ def test_of_folds_where_a_polish_was_taken_and_where_not_both_count(workplace):
         assert refit_cell(order, Fold("all")).section["epochs"] == round((before + net.best_iteration) / 2)
 
 
+@pytest.mark.parametrize(
+    ("taken", "polished"), [("lll", False), ("llt", False), ("ltt", True), ("lt", True), ("l", False), ("t", True)]
+)
+def test_what_validation_refused_on_most_folds_is_not_polished(workplace, taken, polished):
+    """All data have no validation queries to refuse it."""
+    ridge, how, folds = ltr.LeastSquares().fit(make_queries(20, seed=1)), {"measure": "ndcg_10"}, []
+    for fold, letter in enumerate(taken):
+        one = trained(0.1, fold, 0.5, kind="least_squares", polish=how)
+        said = (
+            f"polished, ndcg_10 0.5000 → 0.6000 in 3 steps: optimum; validation 0.5 → 0.4: {'left' if letter == 'l' else 'taken'}"
+        )
+        folds.append(replace(one, result=replace(one.result, remarks=("another", said))))
+        ltr.save(ridge, CellFolder.of(one.result.key).model)
+    assert refit_cell(folds, Fold("all")).section == {**folds[0].cell.section, "polish": how if polished else None}
+
+
 def test_a_polished_net_of_clicks_that_kept_its_last_epoch_is_trained_for_as_many(workplace):
     one = trained(0.1, 0, 0.5, kind="lambdarank", epochs=4, keep="train", unbiased="dla", polish={"measure": "ndcg_10"})
     net = ltr.LambdaRank(epochs=4, keep="train").fit(make_queries(30, seed=1), make_queries(15, seed=2))

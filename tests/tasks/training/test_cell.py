@@ -19,7 +19,7 @@ from tasks.store import binned, state
 from tasks.store.cells import CellFolder, PositionBiasFile, cell_key, read_position_bias
 from tasks.store.datasets import keep_queries, open_queries
 from tasks.store.values import read_values
-from tasks.training.cell import _polished, train
+from tasks.training.cell import _polished, polish_was_left, train
 from tests.conftest import make_queries
 from tests.ltr.objectives.test_unbiased import judged, pages
 
@@ -157,6 +157,7 @@ def test_a_polished_ranker_is_an_optimum_where_validation_takes_it(cell):
     valid, before = (result.metrics["valid_map"] for result in (polished, plain))
     said = polished.remarks[-1]
     assert said.startswith("polished, map 0.")
+    assert (polish_was_left(polished), polish_was_left(plain)) == (said.endswith(": left"), False)
     assert f"; validation {before:.4f} → " in said
     assert ": not" not in said, "the few queries may tie too often for a verdict, but nothing rises"
     assert (said.endswith(": taken"), model.digest != plain.digest) == (
