@@ -210,7 +210,7 @@ class Trace:
     Attributes:
         sampled: the objective over the sample, ``float64 [iterations]``.
         closed: the closed form at the same weights, for AUC; empty otherwise.
-        products, losses: w·φ(y), mean over the first ten iterations, and Δ(y) of some rankings, ``float64 [points]`` (C figure 8).
+        products, losses: w·φ(y), φ as the model has it (`ConditionalModel.scaled`), mean over the first ten iterations, and Δ(y) of some rankings, ``float64 [points]`` (C figure 8).
         smear: the losses of the rankings drawn, by the share of bad documents on top from which walks begin (C figure 7).
     """
 
@@ -243,7 +243,8 @@ def trace(model: ConditionalModel, queries: Queries, n_queries: int = 10, n_rank
         labels = binary_labels(queries, Measure.of(model.measure).source)[rows]
         best = np.where(labels == 1, (labels == 0).sum(), -(labels == 1).sum())
         for s in rng.choice(end - begin, min(n_rankings, end - begin), replace=False):
-            points.append((float(((best - table[s]) * scores[rows]).sum()), float(sample.losses[begin + s])))
+            product = float(((best - table[s]) * scores[rows]).sum()) / (sample.pairs[q] if model.scaled else 1.0)
+            points.append((product, float(sample.losses[begin + s])))
     drawn = {
         b: draw(queries, model.measure, replace(model.walk, skew=None, begin=b), model.seed, model.conventions).losses
         for b in (0.0, 0.5, 1.0)

@@ -203,6 +203,28 @@ def test_a_trace_is_of_the_documents_that_the_fit_learns_from():
     assert trace(model, train).sampled[-1] == pytest.approx(float(model.remarks[0].split()[1]), abs=1e-3)
 
 
+@pytest.mark.parametrize("scaled", [False, True])
+def test_a_trace_is_of_the_models_own_features_of_rankings(scaled):
+    """Σ ±(s_good − s_bad) over the pairs, or their mean: of the best ranking, and of any other less twice what its swaps turn round."""
+    train = canonical(binary(30, seed=1))
+    model = ltr.ConditionalModel(measure="ndcg:binary", samples=40, scaled=scaled, starts=1, iterations=1, standardise=False).fit(
+        train
+    )
+    seen, scores, labels = trace(model, train), model.predict(train.features), train.source("binary")
+    sample, possible = draw(train, "ndcg:binary", model.walk, model.seed), []
+    starts = np.cumsum([0, *sample.sizes])
+    for k in range(len(sample.queries)):
+        own, is_good = (values[sample.documents[starts[k] : starts[k + 1]]] for values in (scores, labels))
+        best = (own[is_good == 1][:, None] - own[is_good == 0]).sum()
+        counts = sample.counts[sample.cells[k] :][: (sample.starts[k + 1] - sample.starts[k]) * len(own)].reshape(-1, len(own))
+        pairs = (is_good == 1).sum() * (is_good == 0).sum()
+        products = (best - counts @ own) / (pairs if scaled else 1)
+        possible += zip(products, sample.losses[sample.starts[k] : sample.starts[k + 1]], strict=True)
+    points = np.column_stack((seen.products, seen.losses))
+    assert np.abs(points[:, None] - np.array(possible)).sum(axis=2).min(axis=1).max() < 1e-9
+    assert len(points) > 50
+
+
 def test_a_trace_of_a_fit_that_has_nothing_to_move():
     """L-BFGS makes no iteration where all features are constant."""
     train = binary(10)
