@@ -14,7 +14,7 @@ from pydantic import Field
 
 import ltr
 from ltr.data.queries import Queries
-from ltr.diagnostics.optimality import COARSE, FINE, NEAR
+from ltr.diagnostics.optimality import COARSE, EQUAL, FINE, NEAR
 from tasks.config.ranker_section import read_conventions
 from tasks.config.run_config import RunConfig, register_evidence
 from tasks.config.section import Written
@@ -103,7 +103,7 @@ class CertificateRecord:
         }[self.verdict]
         escape = ""
         if e := self.escape:
-            rises = "rises" if e.best > self.value else "does not rise"
+            rises = "rises" if e.best > self.value + EQUAL else "does not rise"
             escape = f" Trained on for {number_of(e.epochs, 'epoch')} it {rises}: {e.best:.4f} at best (learning rate {e.rate:g})."
         at = f"{title_of(self.measure)} {self.value:.4f} on these queries"
         return f"{found}. {number_of(self.directions, 'direction')}, {steps}; {at}.{escape}"

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import ltr
@@ -33,6 +34,8 @@ def test_what_a_certificate_says():
     assert withheld.text().startswith("all weights are 0; 3 directions rise. ")
     escaped = replace(CERTIFICATE, escape=Escape(10, 0.001, 0.81))
     assert escaped.text().endswith("Trained on for 10 epochs it rises: 0.8100 at best (learning rate 0.001).")
+    as_it_was = replace(CERTIFICATE, escape=Escape(10, 0.001, float(np.nextafter(CERTIFICATE.value, 1))))
+    assert "it does not rise: " in as_it_was.text(), "a mean summed in another order"
 
 
 def test_weights_moved_alone_are_no_sample_of_directions():
