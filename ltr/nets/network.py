@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit, prange
 
 from ltr.kernels.exponential import tanh
-from ltr.kernels.kernel import Address, Array, Floats, Floats32, Ints
+from ltr.kernels.kernel import Address, Array, Bools, Floats, Floats32, Ints
 from ltr.kernels.vectors import LANES, everywhere, fused, load, load_some, totals
 from ltr.objectives.seam import gradients_kernel
 from ltr.rankers.surface import TILE, Surface, combine, linear_surface, turn_documents
@@ -234,11 +234,13 @@ def _two_layer_scores(
     to_inner: Floats,
     to_bias: Floats,
     to_outer: Floats,
+    turning: Bools,
     steps: Floats,
     out: Floats,
 ) -> None:
     """out[k, e, d] = score of document first + d at weights moved by steps[e] along direction k. Units' dot products are linear in
-    the step: they are added up once for all steps."""
+    the step: they are added up once for all steps. What units give that a direction does not turn (`turning` false), all but one where one
+    weight moves, is computed once for all."""
     n_units, n_directions = len(outer), len(to_outer)
     for tile in prange((out.shape[2] + TILE - 1) // TILE):
         a, b = tile * TILE, min(tile * TILE + TILE, out.shape[2])
@@ -246,16 +248,26 @@ def _two_layer_scores(
         turn_documents(features, first + a, first + b, columns)
         origin, slope, total = np.empty((n_units + 1, b - a)), np.empty((n_units + 1, b - a)), np.empty(b - a)
         combine(columns, inner, origin)
+        still = np.empty((n_units, b - a))
+        for h in range(n_units):
+            for d in range(b - a):
+                still[h, d] = tanh(origin[h, d] + bias[h])
         for k in range(n_directions):
-            combine(columns, to_inner[k], slope)
+            for h in range(0, n_units, 2):  # two at a time, as `combine` takes them
+                if turning[k, h] or (h + 1 < n_units and turning[k, h + 1]):
+                    combine(columns, to_inner[k, h : h + 2], slope[h : h + 2])
             for e in range(len(steps)):
                 step = steps[e]
                 total[:] = 0.0
                 for h in range(n_units):
                     shift, factor = bias[h] + step * to_bias[k, h], outer[h] + step * to_outer[k, h]
-                    here, along = origin[h], slope[h]
-                    for d in range(np.uint64(b - a)):
-                        total[d] += factor * tanh(here[d] + step * along[d] + shift)
+                    here, along, given = origin[h], slope[h], still[h]
+                    if turning[k, h]:
+                        for d in range(np.uint64(b - a)):
+                            total[d] += factor * tanh(here[d] + step * along[d] + shift)
+                    else:
+                        for d in range(np.uint64(b - a)):
+                            total[d] += factor * given[d]
                 out[k, e, a:b] = total
 
 
@@ -268,7 +280,8 @@ def surface_of(weights: Weights, features: Floats32) -> Surface:
         moves = [weights.moved(direction) for direction in directions]
         out = np.empty((len(moves), len(steps), last - first))
         inner, bias, outer = (np.array([getattr(move, part) for move in moves]) for part in ("inner", "bias", "outer"))
-        _two_layer_scores(features, first, weights.inner, weights.bias, weights.outer, inner, bias, outer, steps, out)
+        turning = inner.any(axis=2) | (bias != 0)
+        _two_layer_scores(features, first, weights.inner, weights.bias, weights.outer, inner, bias, outer, turning, steps, out)
         return out
 
     return Surface(weights.flat, len(features), scores=scores)

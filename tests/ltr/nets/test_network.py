@@ -103,7 +103,11 @@ def test_its_surface_is_its_scores_at_moved_weights(hidden):
     weights, features = random_weights(5, hidden, rng, size=1.0), rng.normal(size=(300, 5)).astype(np.float32)
     surface = surface_of(weights, features)
     assert np.array_equal(surface.weights, weights.flat)
-    directions, steps = rng.normal(size=(3, len(weights.flat))), np.array([0.0, 0.2, -0.7])
+    alone = np.eye(len(weights.flat))  # turns one unit, or none where it is an outer weight
+    directions, steps = (
+        np.concatenate((rng.normal(size=(3, len(weights.flat))), alone, alone[:1] - alone[-5:-4])),
+        np.array([0.0, 0.2, -0.7]),
+    )
     for k, direction in enumerate(directions):
         for e, step in enumerate(steps):
             moved = weights.flat + step * direction
