@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -258,10 +258,11 @@ def examine(
     early = {f"{label}, epoch {epoch}": model.snapshot(epoch) for epoch in config.early_epochs}
     sites = {place: site for place, site in {label: model, **early}.items() if site is not None}
     looks = [(place, way) for place in sites for way in (ways if place == label else [""])]
+    surface = lru_cache(1)(lambda place: sites[place].surface(queries.features))  # of a net all features, standardised
     for place, way in looks[known:]:
         site = sites[place]
         reached = site.escape(queries, config.measure, config.escape, conventions) if config.escape and not way else None
-        found = ltr.certify(site.surface(queries.features), queries, config.measure, conventions, **ways[way], **options)
+        found = ltr.certify(surface(place), queries, config.measure, conventions, **ways[way], **options)
         if place == label and (why := site.unfinished):
             found = replace(found, verdict="inconclusive", why=why)
         yield CertificateRecord.of(found, f"{place}{way}", Escape(config.escape, *reached) if reached else None)
