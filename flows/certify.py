@@ -7,12 +7,13 @@ from prefect import flow
 from prefect.artifacts import create_markdown_artifact
 
 from flows.leftovers import clear
+from flows.progress import steps
 from ltr.rankers.base import Ranker
 from tasks.config.run_config import RunConfig
 from tasks.data.calibrated import calibrated
 from tasks.data.ingest import ingest, read_for, require_scores
 from tasks.data.prepare import prepare
-from tasks.evidence.optimality import CertificateRecord, everything, examine, write_certificates
+from tasks.evidence.optimality import CertificateRecord, certify_on, everything, write_certificates
 from tasks.store import state
 from tasks.store.datasets import open_queries
 from tasks.tracking.lookup import find_model
@@ -32,17 +33,19 @@ class Certified:
 def certify_model(
     model: str, config: RunConfig, measure: str, epsilon: float = 0.01, delta: float = 0.01, seed: int = 1, escape: int = 0
 ) -> Certified:
-    """Certificates of a model (a folder, an MLflow run, or a file of linear weights) on the files of ``config.data``. What killed runs and
-    commands of its kind left behind is cleared away first."""
+    """Certificates of a model (a folder, an MLflow run, or a file of linear weights) on the files of ``config.data``, each kept as soon as it is found.
+    What killed runs and commands of its kind left behind is cleared away first."""
     clear()
     read = ingest(config.data.files, config.data)
     prepared = prepare(read.data, config.data).data
-    queries = open_queries(calibrated({"data": prepared}, config.data, config.core_conventions)[0]["data"])
+    name = calibrated({"data": prepared}, config.data, config.core_conventions)[0]["data"]
+    queries = open_queries(name)
     found = find_model(model, queries.names)
     queries = read_for(found.names, queries, config.data.files)
     require_scores(found, queries, config.data.files)
     ways = everything(measure, epsilon, delta, escape)
-    certificates = tuple(examine(found, queries, ways, config.core_conventions, seed, found.kind))
+    with steps("optimality") as progress:
+        certificates = tuple(certify_on(queries, name, found, ways, config.core_conventions, seed, progress))
     files = " ".join(str(file) for file in config.data.files)
     page = state.STATE / "reports" / f"optimality-{found.digest[:12]}-{prepared[:8]}-{measure}.html"
     write_certificates(certificates, f"{model} on {files}", page)

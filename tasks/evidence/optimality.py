@@ -1,7 +1,7 @@
 """Certificates of local optimality for trained models: kept beside their cells, or made for any model on any data."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -15,12 +15,14 @@ from pydantic import Field
 import ltr
 from ltr.data.queries import Queries
 from ltr.diagnostics.optimality import COARSE, EQUAL, FINE, NEAR
+from ltr.rankers.base import digest_of as digest_of_arrays
 from tasks.config.ranker_section import read_conventions
 from tasks.config.run_config import RunConfig, register_evidence
 from tasks.config.section import Written
 from tasks.evidence.drawing import COLOURS, INK, legend, svg, title_of, titled
 from tasks.evidence.protocol import Evidence, Found, Gathering, TableColumn, render
-from tasks.records import Trained, number_of, percent
+from tasks.records import Progress, Trained, number_of, percent
+from tasks.store import state
 from tasks.store.cells import CellFolder
 from tasks.store.datasets import open_queries
 from tasks.store.state import core_digest, digest_of, keep_json, kept_json
@@ -196,12 +198,12 @@ class Optimality(Evidence):
     def gather(self, run: Gathering) -> Certificates:
         certified = [name for name, ranker in run.config.rankers.items() if ranker.core.certified]
         wanted = self.rankers or certified
-        run.progress.begin("optimality", len(wanted))
+        with_epochs = sum(bool(run.config.rankers[name].core.snapshots_from) for name in wanted)
+        run.progress.begin("optimality", len(wanted) * len(ways_of(self)) + with_epochs * len(set(self.early_epochs)))
         found: list[CertificateRecord] = []
         for trained in run.on_first_fold(wanted):
-            own = certify(trained, self, run.config.seed)
+            own = certify(trained, self, run.config.seed, run.progress.done)
             found += [replace(certificate, key=trained.result.key) for certificate in own]
-            run.progress.done("; ".join(f"{certificate.ranker}: {certificate.verdict}" for certificate in own))
         return Certificates(tuple(found), tuple(run.config.rankers))
 
 
@@ -209,9 +211,9 @@ register_evidence(Optimality)
 
 
 @task(cache_policy=NO_CACHE, name="optimality", task_run_name="optimality {trained.ranker}")
-def certify(trained: Trained, config: Optimality, seed: int) -> list[CertificateRecord]:
-    """Tests the model of a cell on its training queries, in every way that `config` asks for; the model's own certificate comes first. Each is kept as soon
-    as it is found, so that whoever is interrupted goes on with the next.
+def certify(trained: Trained, config: Optimality, seed: int, done: Callable[[str], None]) -> list[CertificateRecord]:
+    """Tests the model of a cell on its training queries, in every way that `config` asks for; the model's own certificate comes first. Each is kept beside
+    the model (`kept_one_by_one`).
     """
     cell = trained.cell
     about = {
@@ -224,17 +226,73 @@ def certify(trained: Trained, config: Optimality, seed: int) -> list[Certificate
     }
     written = config.model_dump(mode="json", exclude={"rankers"})
     folder = CellFolder.of(trained.result.key)
-    path = folder.certificates(digest_of({**about, **written}))
-    kept = kept_json(path) or {"found": [], "whole": False}
-    if not kept["whole"]:
+
+    def others(known: int) -> Iterator[CertificateRecord]:
         model, queries = ltr.load(folder.model), retrieved_only(open_queries(cell.data.train))
-        rules, known = read_conventions(cell.conventions), len(kept["found"])
-        for certificate in examine(model, queries, config, rules, seed, cell.ranker, known):
-            kept["found"].append(certificate.as_json())
-            keep_json(path, kept)
-        keep_json(path, {**kept, "whole": True})
-        kept = kept_json(path)
-    return [CertificateRecord.read(entry) for entry in kept["found"]]
+        return examine(model, queries, config, read_conventions(cell.conventions), seed, cell.ranker, known)
+
+    return kept_one_by_one(folder.certificates(digest_of({**about, **written})), others, done)
+
+
+def certify_on(
+    queries: Queries, name: str, model: ltr.Ranker, config: Optimality, conventions: ltr.Conventions, seed: int, progress: Progress
+) -> list[CertificateRecord]:
+    """Tests any model, on queries that the store has under a name, in every way that `config` asks for, and keeps each certificate (`kept_one_by_one`)."""
+    about = {
+        "certificate": 5,
+        "core": core_digest(),
+        "model": [digest_of_arrays(model.kind, model.arrays), model.parameters, model.names],
+        "queries": name,
+        "conventions": asdict(conventions),
+        "seed": seed,
+    }
+    written = config.model_dump(mode="json", exclude={"rankers"})
+    path = state.STATE / "certificates" / f"{digest_of({**about, **written})}.json"
+    progress.begin(
+        "optimality", len(ways_of(config)) + sum(model.snapshot(epoch) is not None for epoch in set(config.early_epochs))
+    )
+    return kept_one_by_one(path, lambda known: examine(model, queries, config, conventions, seed, model.kind, known), progress.done)
+
+
+def kept_one_by_one(
+    path: Path, others: Callable[[int], Iterator[CertificateRecord]], done: Callable[[str], None]
+) -> list[CertificateRecord]:
+    """The certificates that are kept at `path`, and `others` after so many: each is kept as soon as it is found, so that whoever is interrupted goes
+    on with the next, and `done` hears of each."""
+    kept = kept_json(path) or {"found": [], "whole": False}
+    found = [CertificateRecord.read(entry) for entry in kept["found"]]
+    for certificate in found:
+        done(f"{certificate.ranker}: {certificate.verdict}")
+    if not kept["whole"]:
+        for certificate in others(len(found)):
+            found.append(certificate)
+            keep_json(path, {"found": [one.as_json() for one in found], "whole": False})
+            done(f"{certificate.ranker}: {certificate.verdict}")
+        keep_json(path, {"found": [one.as_json() for one in found], "whole": True})
+    return found
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a model's weights are moved: arguments of `ltr.certify`."""
+
+    steps: tuple[float, ...]
+    relative: bool = True
+    one_at_a_time: bool = False
+
+
+def ways_of(config: Optimality) -> dict[str, Way]:
+    """The ways that are asked for, by what follows a ranker's name."""
+    ways = {"": Way(config.steps)}
+    if config.absolute:
+        ways[", absolute steps"] = Way(COARSE, relative=False)
+    if config.fine:
+        ways[", steps from 0.001"] = Way(FINE)
+    if config.fine and config.absolute:
+        ways[", absolute steps from 0.001"] = Way(FINE, relative=False)
+    if config.one_at_a_time:
+        ways[", one weight at a time"] = Way(config.steps, one_at_a_time=True)
+    return ways
 
 
 def examine(
@@ -246,15 +304,7 @@ def examine(
     With `config.escape`, training for the measure goes on from each place, and the record says how far it got.
     """
     options: dict[str, Any] = {"epsilon": config.epsilon, "delta": config.delta, "seed": seed}
-    ways: dict[str, dict[str, Any]] = {"": {"steps": config.steps}}
-    if config.absolute:
-        ways[", absolute steps"] = {"steps": COARSE, "relative": False}
-    if config.fine:
-        ways[", steps from 0.001"] = {"steps": FINE}
-    if config.fine and config.absolute:
-        ways[", absolute steps from 0.001"] = {"steps": FINE, "relative": False}
-    if config.one_at_a_time:
-        ways[", one weight at a time"] = {"steps": config.steps, "one_at_a_time": True}
+    ways = ways_of(config)
     early = {f"{label}, epoch {epoch}": model.snapshot(epoch) for epoch in config.early_epochs}
     sites = {place: site for place, site in {label: model, **early}.items() if site is not None}
     looks = [(place, way) for place in sites for way in (ways if place == label else [""])]
@@ -262,7 +312,7 @@ def examine(
     for place, way in looks[known:]:
         site = sites[place]
         reached = site.escape(queries, config.measure, config.escape, conventions) if config.escape and not way else None
-        found = ltr.certify(surface(place), queries, config.measure, conventions, **ways[way], **options)
+        found = ltr.certify(surface(place), queries, config.measure, conventions, **asdict(ways[way]), **options)
         if place == label and (why := site.unfinished):
             found = replace(found, verdict="inconclusive", why=why)
         yield CertificateRecord.of(found, f"{place}{way}", Escape(config.escape, *reached) if reached else None)

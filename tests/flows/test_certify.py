@@ -1,6 +1,7 @@
 """Certificates of a model on files, from the command's configuration to the page."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -59,10 +60,39 @@ def test_every_way_to_look_at_a_model_is_a_certificate_and_a_figure(config):
 
 def test_the_seed_and_nothing_else_draws_the_directions(config):
     first = certified(config)
+    (kept,) = Path(".lambdaflow/certificates").iterdir()
+    kept.unlink()
     assert certified(config) == first
     other = certified(config, seed=2).certificates
     assert other[0].value == first.certificates[0].value
     assert other[0].curves != first.certificates[0].curves
+
+
+def test_an_interrupted_one_goes_on_where_it_was_and_says_what_it_has_found(config, monkeypatch, capsys):
+    certify_one, looked = ltr.certify, []
+
+    def interrupted_once(*given, **how):
+        looked.append(given)
+        if len(looked) == 3:
+            raise KeyboardInterrupt
+        return certify_one(*given, **how)
+
+    monkeypatch.setattr(ltr, "certify", interrupted_once)
+    with pytest.raises(KeyboardInterrupt):
+        certified(config)
+    found = certified(config).certificates
+    assert len(looked) == 7, "six, and the one that broke off"
+    told = [f"{certificate.ranker}: {certificate.verdict}" for certificate in found]
+    assert [line.strip() for line in capsys.readouterr().err.splitlines()][-7:] == ["optimality (6)", *told]
+
+
+def test_a_model_with_the_same_weights_and_another_history_is_looked_at_anew(config):
+    found = certified(config).certificates
+    net = ltr.load(Path("net"))
+    ltr.save(replace(net, states={}), Path("net"))
+    assert [certificate.ranker for certificate in certified(config).certificates] == [
+        certificate.ranker for certificate in found if not certificate.ranker.endswith("epoch 7")
+    ]
 
 
 def test_verdicts_are_an_artifact_in_prefect(config):

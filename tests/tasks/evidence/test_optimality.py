@@ -66,6 +66,10 @@ def test_the_figure_and_the_page_alone(tmp_path):
     assert "m on &lt;a&gt;" in text
 
 
+def unheard(found: str) -> None:
+    """Nobody looks at the progress."""
+
+
 @pytest.fixture
 def cell(workplace):
     fold = Fold(*(keep_queries(make_queries(30, seed=seed)) for seed in range(3)))
@@ -78,7 +82,7 @@ def test_certificates_are_kept_and_look_at_early_epochs_too(cell):
     config = Optimality(
         measure="ndcg", epsilon=0.1, delta=0.1, absolute=True, fine=True, one_at_a_time=True, early_epochs=(1,), escape=2
     )
-    found = certify.fn(Trained(cell, result), config, 1)
+    found = certify.fn(Trained(cell, result), config, 1, unheard)
     ways = ["", ", absolute steps", ", steps from 0.001", ", absolute steps from 0.001", ", one weight at a time"]
     assert [c.ranker for c in found] == [*(f"x{way}" for way in ways), "x, epoch 1"]
     assert [c.relative for c in found] == [True, False, True, False, True, True]
@@ -89,7 +93,7 @@ def test_certificates_are_kept_and_look_at_early_epochs_too(cell):
     assert found[5].value != found[0].value
     for certificate in (found[0], found[5]):
         assert certificate.escape.best > certificate.value - 0.01, "by the same rules"
-    assert certify.fn(Trained(cell, result), config, 1) == found
+    assert certify.fn(Trained(cell, result), config, 1, unheard) == found
 
 
 @pytest.mark.parametrize("after", [1, 3, 5])
@@ -107,21 +111,23 @@ def test_certificates_that_were_found_before_an_interruption_are_not_looked_for_
 
     monkeypatch.setattr(ltr, "certify", interrupted_once)
     with pytest.raises(KeyboardInterrupt):
-        certify.fn(trained, config, 1)
-    found = certify.fn(trained, config, 1)
+        certify.fn(trained, config, 1, unheard)
+    told: list[str] = []
+    found = certify.fn(trained, config, 1, told.append)
     assert len(looked) == 7, "six, and the one that broke off"
-    assert certify.fn(trained, config, 1) == found
+    assert told == [f"{certificate.ranker}: {certificate.verdict}" for certificate in found]
+    assert certify.fn(trained, config, 1, unheard) == found
     assert len(looked) == 7
     (kept,) = CellFolder.of(trained.result.key).path.glob("optimality-*.json")
     kept.unlink()
-    assert certify.fn(trained, config, 1) == found
+    assert certify.fn(trained, config, 1, unheard) == found
 
 
 def test_trees_have_a_certificate_over_their_leaves(cell):
     config = Optimality(measure="ndcg", epsilon=0.1, delta=0.1)
     section = SECTIONS["lambdamart"](kind="lambdamart", n_trees=2, min_docs_in_leaf=3).model_dump(mode="json", exclude={"sweep"})
     trees = train.fn(replace(cell, section=section))
-    (found,) = certify.fn(Trained(cell, trees), config, 1)
+    (found,) = certify.fn(Trained(cell, trees), config, 1, unheard)
     assert found.directions == 22
     assert found.escape is None
     split = json.loads(CellFolder.of(trees.key).importance.read_text())
@@ -132,7 +138,7 @@ def test_trees_have_a_certificate_over_their_leaves(cell):
 def test_a_net_whose_training_had_not_come_to_rest_gets_no_verdict(cell):
     """Three epochs say nothing of an optimum; states of early epochs are what they are."""
     result = train.fn(replace(cell, section={**cell.section, "keep_epochs": [1]}))
-    own, early = certify.fn(Trained(cell, result), Optimality(epsilon=0.1, delta=0.1, early_epochs=(1,)), 1)
+    own, early = certify.fn(Trained(cell, result), Optimality(epsilon=0.1, delta=0.1, early_epochs=(1,)), 1, unheard)
     assert own.verdict == "inconclusive"
     assert own.why.startswith("training may not have converged: it ran for 3 epochs")
     assert early.verdict == "not"
