@@ -23,6 +23,7 @@ from prefect.client.schemas.filters import (
     TaskRunFilterStateType,
 )
 from prefect.client.schemas.objects import FlowRun, StateType, TaskRun
+from prefect.client.schemas.responses import DeploymentResponse
 from prefect.context import TagsContext
 from prefect.exceptions import ObjectNotFound
 from prefect.runtime import flow_run
@@ -114,6 +115,16 @@ def pause(deployment: UUID) -> None:
             for run in due:
                 with suppress(ObjectNotFound):  # taken back by somebody else meanwhile
                     client.delete_flow_run(run.id)
+
+
+def still_scheduled() -> list[str]:
+    """Names of deployments for which Prefect goes on setting down runs although the `serve` that made them was killed."""
+    has_gone = has_ended if asks_own_server() else _has_ended_here
+    with get_client(sync_client=True) as client:
+        found: list[DeploymentResponse] = []
+        while page := client.read_deployments(limit=_PAGE, offset=len(found)):
+            found += page
+    return sorted(one.name for one in found if not one.paused and is_signature(one.version or "") and has_gone(one.version or ""))
 
 
 def close_in_prefect(is_theirs: Callable[[str], bool], why: str) -> None:

@@ -172,6 +172,35 @@ def test_a_schedule_that_was_ended_runs_nothing_until_it_is_served_again(address
     assert paused == [False, True, False, True]
 
 
+def test_another_schedule_whose_process_was_killed_is_told(address, workplace, monkeypatch, capsys):
+    """A configuration that was renamed after its `serve` was killed left runs of the old name that wait for ever, and nobody said so."""
+
+    async def at_once(self):
+        """The clock is not waited for."""
+
+    (workplace / "c.yaml").write_text(yaml.safe_dump(SMALL | {"name": "old"}))
+    with monkeypatch.context() as killed:
+        killed.setattr(Runner, "start", at_once)
+        killed.setattr("flows.leftovers.pause", lambda deployment: None)
+        assert main(["serve", "c.yaml", "--cron", "15 3 * * *"]) == 0
+    capsys.readouterr()
+    with get_client(sync_client=True) as client:
+        found = client.read_deployment_by_name(f"{flows.pipeline.run.name}/old")
+        with sqlite3.connect(Path(os.environ["PREFECT_HOME"]) / "prefect.db", timeout=30) as store:
+            gone = found.version.replace(f"-{os.getpid()}-", "-0-")
+            store.execute("update deployment set version = ?, paused = 0 where id = ?", (gone, str(found.id)))
+        monkeypatch.setattr(Runner, "start", at_once)
+        (workplace / "c.yaml").write_text(yaml.safe_dump(SMALL | {"name": "new"}))
+        assert main(["serve", "c.yaml", "--cron", "15 3 * * *"]) == 0
+        assert (
+            capsys.readouterr().err.count("note: old was served until its process was killed; Prefect still sets down its runs")
+            == 1
+        )
+        client.pause_deployment(found.id)
+        assert main(["serve", "c.yaml", "--cron", "15 3 * * *"]) == 0
+        assert "was served until" not in capsys.readouterr().err, "of the own one and of those that are paused nothing is said"
+
+
 def test_the_nightly_deployment_is_of_the_flow_and_a_configuration():
     (deployed,) = yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
     assert load_flow_from_entrypoint(deployed["entrypoint"]).fn is flows.pipeline.run.fn
