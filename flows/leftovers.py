@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from prefect import tags
@@ -23,7 +23,6 @@ from prefect.client.schemas.filters import (
     TaskRunFilterStateType,
 )
 from prefect.client.schemas.objects import FlowRun, StateType, TaskRun
-from prefect.client.schemas.responses import DeploymentResponse
 from prefect.context import TagsContext
 from prefect.exceptions import ObjectNotFound
 from prefect.runtime import flow_run
@@ -38,6 +37,7 @@ from tasks.tracking.tracked import close_abandoned
 _TAG = "owner:"
 _PAGE = 200
 """Runs that Prefect gives at a time."""
+Kind = TypeVar("Kind")
 _UNFINISHED = [StateType.RUNNING, StateType.PENDING]
 
 
@@ -96,7 +96,7 @@ def forget_outdated(deployment: UUID, parameters: Mapping[str, Any], is_due: Cal
     waiting = FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.SCHEDULED]))
     of = FlowRunFilterDeploymentId(any_=[deployment])
     with get_client(sync_client=True) as client:
-        for run in client.read_flow_runs(flow_run_filter=FlowRunFilter(state=waiting, deployment_id=of)):
+        for run in _all(client.read_flow_runs, flow_run_filter=FlowRunFilter(state=waiting, deployment_id=of)):
             at = run.expected_start_time
             if run.auto_scheduled and (run.parameters != parameters or (at is not None and not is_due(at))):
                 client.delete_flow_run(run.id)
@@ -121,9 +121,7 @@ def still_scheduled() -> list[str]:
     """Names of deployments for which Prefect goes on setting down runs although the `serve` that made them was killed."""
     has_gone = has_ended if asks_own_server() else _has_ended_here
     with get_client(sync_client=True) as client:
-        found: list[DeploymentResponse] = []
-        while page := client.read_deployments(limit=_PAGE, offset=len(found)):
-            found += page
+        found = _all(client.read_deployments)
     return sorted(one.name for one in found if not one.paused and is_signature(one.version or "") and has_gone(one.version or ""))
 
 
@@ -150,19 +148,21 @@ def _with_tasks_under_way(client: SyncPrefectClient) -> list[FlowRun]:
 
 
 def _tasks_under_way(client: SyncPrefectClient, **which: Any) -> list[TaskRun]:
-    tasks: list[TaskRun] = []
     state = TaskRunFilter(state=TaskRunFilterState(type=TaskRunFilterStateType(any_=_UNFINISHED)))
-    while page := client.read_task_runs(task_run_filter=state, limit=_PAGE, offset=len(tasks), **which):
-        tasks += page
-    return tasks
+    return _all(client.read_task_runs, task_run_filter=state, **which)
 
 
 def _unfinished(client: SyncPrefectClient, **which: Any) -> list[FlowRun]:
-    runs: list[FlowRun] = []
     state = FlowRunFilterState(type=FlowRunFilterStateType(any_=_UNFINISHED))
-    while page := client.read_flow_runs(flow_run_filter=FlowRunFilter(state=state, **which), limit=_PAGE, offset=len(runs)):
-        runs += page
-    return runs
+    return _all(client.read_flow_runs, flow_run_filter=FlowRunFilter(state=state, **which))
+
+
+def _all(read: Callable[..., list[Kind]], **which: Any) -> list[Kind]:
+    """What Prefect reads, from its first page to its last."""
+    found: list[Kind] = []
+    while page := read(**which, limit=_PAGE, offset=len(found)):
+        found += page
+    return found
 
 
 def _crash(client: SyncPrefectClient, run: UUID, why: str) -> None:

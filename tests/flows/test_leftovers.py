@@ -18,7 +18,7 @@ from prefect.runtime import flow_run, task_run
 from prefect.states import Crashed
 
 from flows import leftovers
-from flows.leftovers import clear, close_in_prefect, owned, pause, signed
+from flows.leftovers import clear, close_in_prefect, forget_outdated, owned, pause, signed
 from flows.owners import is_elsewhere, owner
 from flows.pipeline import started
 from tasks.config.reading import parse
@@ -80,7 +80,7 @@ def wait_until_running(client, task_run):
     until = time.monotonic() + 30
     while True:
         with suppress(ObjectNotFound):
-            if client.read_task_run(task_run).state.type == "RUNNING":
+            if (state := client.read_task_run(task_run).state) and state.type == "RUNNING":
                 return
         assert time.monotonic() < until
         time.sleep(0.1)
@@ -119,6 +119,24 @@ def test_unfinished_runs_behind_the_first_page_are_seen():
         return runs[offset : offset + min(limit, 200)]
 
     assert leftovers._unfinished(SimpleNamespace(read_flow_runs=read)) == runs
+
+
+def test_what_is_outdated_behind_the_first_page_is_forgotten(monkeypatch):
+    """Prefect gives 200 at a time; an older configuration was run by those behind them."""
+    waiting = {k: SimpleNamespace(parameters={"seed": k % 2}, auto_scheduled=True, expected_start_time=None) for k in range(450)}
+
+    @contextmanager
+    def client(**_):
+        yield SimpleNamespace(
+            read_flow_runs=lambda limit, offset, **_: [SimpleNamespace(id=k, **vars(one)) for k, one in waiting.items()][
+                offset : offset + min(limit, 200)
+            ],
+            delete_flow_run=waiting.pop,
+        )
+
+    monkeypatch.setattr(leftovers, "get_client", client)
+    forget_outdated(uuid4(), {"seed": 1}, lambda at: True)
+    assert sorted(waiting) == list(range(1, 450, 2))
 
 
 def test_a_run_that_prefect_tries_again_is_its_new_owners(workplace):
