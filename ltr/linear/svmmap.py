@@ -120,6 +120,7 @@ class SVMmap(LinearRanker):
         normals, heights = np.empty((0, features.shape[1])), np.empty(0)
         gram = np.empty((0, 0))
         weights, alphas, slack = np.zeros(features.shape[1]), np.empty(0), 0.0
+        ended = ""
         for _ in range(self.planes):
             _planes(products(features, weights), relevant, queries.offsets, losses, factors)
             normal = transposed(features, factors) / queries.n_queries
@@ -134,11 +135,13 @@ class SVMmap(LinearRanker):
             weights = (alphas[:, None] * normals).sum(axis=0)
             slack = max(0.0, float((heights - (normals * weights).sum(axis=1)).max()))
             watch(weights)
+        else:
+            ended = f"; stopped by planes={self.planes}, not by tolerance={self.tolerance:g}"
         if not weights.any():
             raise ValueError(
                 f"SVMmap: all weights are 0; no plane is violated by more than tolerance={self.tolerance:g}, or C={self.C:g} is too small"
             )
-        return weights, (f"{len(heights)} planes; slack {slack:.4f}",)
+        return weights, (f"{len(heights)} planes; slack {slack:.4f}{ended}",)
 
 
 @njit(cache=True)

@@ -86,6 +86,9 @@ def test_no_plane_is_left_that_is_violated_by_more_than_the_tolerance(tolerance)
     normal = transposed(queries.features, factors) / queries.n_queries
     slack = float(model.remarks[0].split()[-1])
     assert np.mean(losses) - normal @ model.weights <= slack + tolerance + 5e-5
+    early = replace(model, planes=2).fit(queries)
+    assert early.remarks[0].startswith("2 planes; slack ")
+    assert early.remarks[0].endswith(f"; stopped by planes=2, not by tolerance={tolerance:g}")
 
 
 def test_relevant_is_what_the_conventions_say():
