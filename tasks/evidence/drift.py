@@ -25,10 +25,12 @@ _BINS, _MOST_LABELS = 10, 50
 
 @dataclass(frozen=True)
 class Histogram:
-    """Edges, and documents of each bin (edge k − 1, edge k], of those above the last edge, and of those without a value."""
+    """Edges, and documents of each bin (edge k − 1, edge k], of those above the last edge, and of those without a value; and their `_scatter`,
+    None of one query and in profiles of earlier releases."""
 
     edges: list[float]
     counts: list[int]
+    scatter: float | None = None
 
 
 @dataclass(frozen=True)
@@ -80,8 +82,9 @@ class Drift:
 
 def profile(queries: Queries) -> Profile:
     """The profile of a data set."""
-    features = {name: _counted(values, _edges(values)) for name, values in _features(queries).items()}
-    labels = {name: _counted(values, _each_value(values)) for name, values in _labels(queries).items()}
+    by_query = queries.of_query
+    features = {name: _counted(values, _edges(values), by_query) for name, values in _features(queries).items()}
+    labels = {name: _counted(values, _each_value(values), by_query) for name, values in _labels(queries).items()}
     return Profile(queries.n_documents, queries.n_queries, features, labels)
 
 
@@ -116,7 +119,7 @@ def _moved(
         if name in known:
             before, places = np.array(known[name].counts), _places(values, np.array(known[name].edges))
             index, distance = _apart(before, np.bincount(places, minlength=len(before)))
-            reach = _by_chance(places, by_query, older.queries, int(np.count_nonzero(before)))
+            reach = _by_chance(places, by_query, older.queries, known[name])
             yield Drift(kind, name, index, f"{name}: stability index {index:.2f}", bool(distance < reach))
 
 
@@ -142,8 +145,10 @@ def _with_ends(present: NDArray[Any], edges: NDArray[Any]) -> NDArray[Any]:
     return np.unique([np.nextafter(present.min(), -np.inf), *edges, present.max()])
 
 
-def _counted(values: NDArray[Any], edges: NDArray[Any]) -> Histogram:
-    return Histogram(edges.astype(float).tolist(), np.bincount(_places(values, edges), minlength=len(edges) + 2).tolist())
+def _counted(values: NDArray[Any], edges: NDArray[Any], by_query: NDArray[Any]) -> Histogram:
+    places = _places(values, edges)
+    counts = np.bincount(places, minlength=len(edges) + 2)
+    return Histogram(edges.astype(float).tolist(), counts.tolist(), _scatter(places, by_query))
 
 
 def _places(values: NDArray[Any], edges: NDArray[Any]) -> NDArray[Any]:
@@ -151,23 +156,32 @@ def _places(values: NDArray[Any], edges: NDArray[Any]) -> NDArray[Any]:
     return np.where(np.isnan(values), len(edges) + 1, np.searchsorted(edges, values))
 
 
-def _by_chance(places: NDArray[Any], by_query: NDArray[Any], older: int, filled: int) -> float:
+def _by_chance(places: NDArray[Any], by_query: NDArray[Any], older: int, before: Histogram) -> float:
     """How far documents of other queries of the same kind come apart by chance but `RARELY`: of two samples, of so many queries and of so many
-    `older` ones. On average it is the variance of each bin's share over the share, where documents of one query are one draw together (Liang &
-    Zeger 1986); its law is taken for F's, of as many degrees as there are bins but one, and queries but one. Where all are in one bin now nothing
-    varies, and every query is taken for one draw from the bins that were `filled`. Of one query nothing is known."""
+    `older` ones. On average it is the `_scatter`; its law is taken for F's, of as many degrees as there are bins but one, and queries but one. Where
+    all are in one bin now nothing varies, and they are taken to vary as they did `before`, or, where that is not known, every query for one draw
+    from the bins that were filled then. Of one query nothing is known."""
     from scipy.special import fdtri
 
+    n_queries = int(by_query.max()) + 1
+    if (now := _scatter(places, by_query)) is None:
+        return float("inf")
+    degrees = len(np.unique(places)) - 1 or int(np.count_nonzero(before.counts)) - 1
+    mean = now or (before.scatter or 0.0) * older / n_queries or degrees / n_queries
+    return mean * (1 + n_queries / older) * float(fdtri(max(degrees, 1), n_queries - 1, 1 - RARELY))
+
+
+def _scatter(places: NDArray[Any], by_query: NDArray[Any]) -> float | None:
+    """The variance of each bin's share over the share, in sum, where documents of one query are one draw together (Liang & Zeger 1986); None of
+    one query."""
     n, bins, n_queries = len(places), int(places.max()) + 1, int(by_query.max()) + 1
     if n_queries < 2:
-        return float("inf")
+        return None
     of_query = np.bincount(by_query * bins + places, minlength=n_queries * bins).reshape(-1, bins)
     share = of_query.sum(axis=0) / n
     off = of_query - of_query.sum(axis=1)[:, None] * share
     variance = (off * off).sum(axis=0) / (n * n) * (n_queries / (n_queries - 1))
-    degrees = int(np.count_nonzero(share)) - 1 or filled - 1
-    mean = float((variance / np.maximum(share, 0.5 / n)).sum()) or degrees / n_queries
-    return mean * (1 + n_queries / older) * float(fdtri(max(degrees, 1), n_queries - 1, 1 - RARELY))
+    return float((variance / np.maximum(share, 0.5 / n)).sum())
 
 
 def _apart(before: NDArray[Any], now: NDArray[Any]) -> tuple[float, float]:

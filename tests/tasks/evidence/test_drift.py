@@ -141,6 +141,21 @@ def test_a_feature_that_is_one_number_from_now_on_has_moved():
     assert [text.partition(":")[0] for text in shifted(broken)] == ["a"]
 
 
+def test_a_sparse_feature_that_is_dead_has_moved_unless_few_queries_have_it():
+    """A tenth of the documents of every query has clicks, or all documents of a tenth of the queries: 76 others may lack the latter by chance."""
+    rng, dead = np.random.default_rng(5), np.zeros((760, 2), np.float32)
+
+    def made(features):
+        return Queries(features, np.zeros(760), 10 * np.arange(77), names=("clicks", "season"))
+
+    some = np.column_stack((rng.random(760) < 0.1, np.repeat(np.arange(76) % 10 == 0, 10))).astype(np.float32)
+    kept = profile(made(some))
+    assert [text.partition(":")[0] for text in shifted(drift(kept, made(dead)))] == ["clicks"]
+    written = json.loads(kept.as_json())
+    del written["features"]["clicks"]["scatter"]
+    assert not shifted(drift(Profile.read(json.dumps(written)), made(dead))), "of earlier releases nothing is known of it"
+
+
 @pytest.mark.parametrize(("before", "now"), [(2, 1000), (1000, 2), (5, 5)])
 def test_what_is_the_same_in_few_documents_and_in_many_has_not_moved(before, now):
     """One number everywhere, nothing but missing values, and a pattern that every query has."""
