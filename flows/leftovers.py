@@ -68,7 +68,9 @@ def clear() -> None:
             os.kill(process, signal.SIGKILL)
     clear_partials()
     close_abandoned(_has_ended_here if is_shared() else has_ended)
-    close_in_prefect(has_ended if asks_own_server() else _has_ended_here, "its process was killed")
+    theirs = has_ended if asks_own_server() else _has_ended_here
+    close_in_prefect(theirs, "its process was killed")
+    pause_unserved(theirs)
     for file in files:
         file.unlink(missing_ok=True)
 
@@ -117,12 +119,13 @@ def pause(deployment: UUID) -> None:
                     client.delete_flow_run(run.id)
 
 
-def still_scheduled() -> list[str]:
-    """Names of deployments for which Prefect goes on setting down runs although the `serve` that made them was killed."""
-    has_gone = has_ended if asks_own_server() else _has_ended_here
+def pause_unserved(is_theirs: Callable[[str], bool]) -> None:
+    """`pause`s what one of theirs served and could not pause itself, as it was killed; a deployment's version is the owner who serves it."""
     with get_client(sync_client=True) as client:
-        found = _all(client.read_deployments)
-    return sorted(one.name for one in found if not one.paused and is_signature(one.version or "") and has_gone(one.version or ""))
+        deployments = _all(client.read_deployments)
+    for one in deployments:
+        if not one.paused and is_theirs(one.version or ""):
+            pause(one.id)
 
 
 def close_in_prefect(is_theirs: Callable[[str], bool], why: str) -> None:

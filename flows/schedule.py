@@ -227,7 +227,7 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Seque
         from prefect.deployments.runner import EntrypointType
         from prefect.schedules import Cron
 
-        from flows.leftovers import clear, clear_deployment, forget_outdated, pause, still_scheduled
+        from flows.leftovers import clear, clear_deployment, forget_outdated, pause
         from flows.owners import owner
         from flows.pipeline import run
 
@@ -261,12 +261,6 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Seque
                 flush=True,
             )
             _tell_missing_files(config)
-            for other in still_scheduled():
-                print(
-                    f"note: {other} was served until its process was killed; Prefect still sets down its runs, which nobody starts: serve it again, "
-                    "or pause its deployment in Prefect's pages",
-                    file=sys.stderr,
-                )
             for number in SIGNALS:
                 signal.signal(number, _end_runs)
             clear_away = partial(clear_deployment, deployment) if not given else clear

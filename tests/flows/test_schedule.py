@@ -27,8 +27,9 @@ from prefect.exceptions import TerminationSignal
 from prefect.flows import load_flow_from_entrypoint
 from prefect.runner import Runner
 from prefect.settings import PREFECT_API_URL
-from prefect.states import AwaitingConcurrencySlot
+from prefect.states import AwaitingConcurrencySlot, Scheduled
 
+import flows.leftovers
 import flows.pipeline
 from flows.cli import main
 from flows.schedule import _ending_without, _is_due, _only_one, _zone, serve_schedule
@@ -172,33 +173,33 @@ def test_a_schedule_that_was_ended_runs_nothing_until_it_is_served_again(address
     assert paused == [False, True, False, True]
 
 
-def test_another_schedule_whose_process_was_killed_is_told(address, workplace, monkeypatch, capsys):
-    """A configuration that was renamed after its `serve` was killed left runs of the old name that wait for ever, and nobody said so."""
+def test_a_schedule_whose_process_was_killed_is_paused_by_the_next_run_of_the_folder(address, workplace, monkeypatch):
+    """Another server in the folder went on setting down its runs for as long as it was dead, and all of them began at the next start."""
+    name, versions = f"{flows.pipeline.run.name}/every-minute", []
 
-    async def at_once(self):
-        """The clock is not waited for."""
+    async def killed(self):
+        with get_client(sync_client=True) as client:
+            versions.append(client.read_deployment_by_name(name).version)
+        raise KeyboardInterrupt
 
-    (workplace / "c.yaml").write_text(yaml.safe_dump(SMALL | {"name": "old"}))
-    with monkeypatch.context() as killed:
-        killed.setattr(Runner, "start", at_once)
-        killed.setattr("flows.leftovers.pause", lambda deployment: None)
+    monkeypatch.setattr(Runner, "start", killed)
+    (workplace / "c.yaml").write_text(yaml.safe_dump(SMALL))
+    with monkeypatch.context() as patch:
+        patch.setattr(flows.leftovers, "pause", lambda deployment: None)
         assert main(["serve", "c.yaml", "--cron", "15 3 * * *"]) == 0
-    capsys.readouterr()
     with get_client(sync_client=True) as client:
-        found = client.read_deployment_by_name(f"{flows.pipeline.run.name}/old")
+        deployment = client.read_deployment_by_name(name)
+        client.resume_deployment(deployment.id)
+        run = client.create_flow_run_from_deployment(deployment.id, state=Scheduled()).id
         with sqlite3.connect(Path(os.environ["PREFECT_HOME"]) / "prefect.db", timeout=30) as store:
-            gone = found.version.replace(f"-{os.getpid()}-", "-0-")
-            store.execute("update deployment set version = ?, paused = 0 where id = ?", (gone, str(found.id)))
-        monkeypatch.setattr(Runner, "start", at_once)
-        (workplace / "c.yaml").write_text(yaml.safe_dump(SMALL | {"name": "new"}))
-        assert main(["serve", "c.yaml", "--cron", "15 3 * * *"]) == 0
-        assert (
-            capsys.readouterr().err.count("note: old was served until its process was killed; Prefect still sets down its runs")
-            == 1
-        )
-        client.pause_deployment(found.id)
-        assert main(["serve", "c.yaml", "--cron", "15 3 * * *"]) == 0
-        assert "was served until" not in capsys.readouterr().err, "of the own one and of those that are paused nothing is said"
+            store.execute("update flow_run set auto_scheduled = 1 where id = ?", (str(run),))
+        flows.leftovers.clear()
+        assert not client.read_deployment_by_name(name).paused, "whoever serves it is at work"
+        monkeypatch.setattr(flows.leftovers, "has_ended", lambda who: who == versions[0])
+        flows.leftovers.clear()
+        assert client.read_deployment_by_name(name).paused
+        of = FlowRunFilter(deployment_id=FlowRunFilterDeploymentId(any_=[deployment.id]))
+        assert not [one for one in client.read_flow_runs(flow_run_filter=of) if one.auto_scheduled]
 
 
 def test_the_nightly_deployment_is_of_the_flow_and_a_configuration():
