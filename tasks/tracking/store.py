@@ -250,6 +250,9 @@ def fluent() -> Iterator[None]:
 _PAUSES = (1.0, 2.0, 4.0, 8.0)
 _AT_MOST = 15.0
 """Seconds after which nothing is tried again, also where each time takes long."""
+_LATER = (8.0,) * 5
+"""And then, of a server that has answered this process before: it may be restarted, which takes half a minute on a busy machine."""
+_answered: set[str] = set()
 PASSING = ("TEMPORARILY_UNAVAILABLE", "INTERNAL_ERROR", "REQUEST_LIMIT_EXCEEDED")
 _AT_ONCE = re.compile("IntegrityError|UniqueViolation")
 """Two runs have entered the same data set at once: MLflow looks first and finds it the next time."""
@@ -271,10 +274,14 @@ def patient(write: Callable[..., Written], pauses: Sequence[float] | None = None
 
     @wraps(write)
     def tried(*given: Any, **named: Any) -> Written:
-        began = time.monotonic()
-        for pause in (*(_PAUSES if pauses is None else pauses), None):
+        began, server = time.monotonic(), os.environ.get("MLFLOW_TRACKING_URI", "")
+        later = _LATER if server in _answered and pauses is None else ()
+        for pause in (*(_PAUSES if pauses is None else pauses), *later, None):
             try:
-                return write(*given, **named)
+                done = write(*given, **named)
+                if server.startswith("http"):
+                    _answered.add(server)
+                return done
             except configparser.Error as error:
                 raise _unread_credentials(error) from None
             except (MlflowException, ConnectionError, RequestException, OperationalError) as error:
@@ -286,7 +293,7 @@ def patient(write: Callable[..., Written], pauses: Sequence[float] | None = None
                     raise _damage(str(getattr(error, "orig", error)).strip().splitlines()[0]) from None
                 if isinstance(error, MlflowException) and error.error_code not in PASSING and not _AT_ONCE.search(str(error)):
                     raise
-                if pause is None or time.monotonic() - began >= _AT_MOST:
+                if pause is None or time.monotonic() - began >= _AT_MOST + sum(later):
                     raise TrackingError(
                         masked(f"MLflow at {tracking_uri()} {_how(error)}; what is finished is kept, run the same command again")
                     ) from None

@@ -151,6 +151,27 @@ def test_how_a_server_fails_is_told_and_not_that_a_library_gave_up(workplace, mo
             server.shutdown()
 
 
+def test_a_server_that_has_answered_before_is_waited_for_longer_as_it_may_be_restarted(monkeypatch):
+    monkeypatch.setattr(store, "_PAUSES", (0.0,))
+    monkeypatch.setattr(store, "_LATER", (0.0,) * 3)
+    monkeypatch.setattr(store, "_answered", set())
+    answers = iter([False, False, True, False, False, False, False, True, *[False] * 5])
+
+    @store.patient
+    def asked():
+        if not next(answers):
+            raise ConnectionError("refused")
+
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    with pytest.raises(TrackingError, match="does not answer: refused"):
+        asked()
+    asked()
+    asked()
+    with pytest.raises(TrackingError, match="does not answer: refused"):
+        asked()
+    assert not list(answers)
+
+
 def test_a_server_that_was_started_without_artifacts_is_told_how_to_start_it(monkeypatch):
     """It answers 503, as one that is busy; what it says of it is lost on the way."""
     monkeypatch.setattr(store, "_PAUSES", ())
