@@ -13,6 +13,8 @@ from uuid import UUID
 from prefect import tags
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import (
+    DeploymentFilter,
+    DeploymentFilterName,
     FlowRunFilter,
     FlowRunFilterDeploymentId,
     FlowRunFilterId,
@@ -23,6 +25,7 @@ from prefect.client.schemas.filters import (
     TaskRunFilterStateType,
 )
 from prefect.client.schemas.objects import FlowRun, StateType, TaskRun
+from prefect.client.schemas.responses import DeploymentResponse
 from prefect.context import TagsContext
 from prefect.exceptions import ObjectNotFound
 from prefect.runtime import flow_run
@@ -30,6 +33,7 @@ from prefect.states import Crashed, State
 
 from flows.own_server import asks_own_server
 from flows.owners import gone, has_ended, is_copied, is_gone, is_signature, owner, started_by
+from tasks.store import state
 from tasks.store.state import clear_partials
 from tasks.tracking.store import is_shared
 from tasks.tracking.tracked import close_abandoned
@@ -120,12 +124,29 @@ def pause(deployment: UUID) -> None:
 
 
 def pause_unserved(is_theirs: Callable[[str], bool]) -> None:
-    """`pause`s what one of theirs served and could not pause itself, as it was killed; a deployment's version is the owner who serves it."""
+    """`pause`s what one of theirs served and could not pause itself, as it was killed; a deployment's version is the owner who serves it. Asked for
+    are the names that were served in this folder alone: a team's server may have thousands of others, each with its configuration and its form."""
+    if not (names := _served_here()):
+        return
+    which = DeploymentFilter(name=DeploymentFilterName(any_=names))
     with get_client(sync_client=True) as client:
-        deployments = _all(client.read_deployments)
-    for one in deployments:
-        if not one.paused and is_theirs(one.version or ""):
-            pause(one.id)
+        for one in _all(client.read_deployments, deployment_filter=which):
+            if not one.paused and _is_unserved(one, is_theirs):
+                pause(one.id)
+                with suppress(ObjectNotFound):
+                    if not _is_unserved(client.read_deployment(one.id), is_theirs):  # served again just now
+                        client.resume_deployment(one.id)
+
+
+def _is_unserved(deployment: DeploymentResponse, is_theirs: Callable[[str], bool]) -> bool:
+    by = deployment.version or ""
+    return is_signature(by) and is_theirs(by)
+
+
+def _served_here() -> list[str]:
+    """Names of the configurations that are, or were, served in this folder (`flows.schedule`)."""
+    kept = [file.read_text(encoding="utf-8").rstrip("\n").partition(" ")[2] for file in (state.STATE / "served").glob("*.lock")]
+    return sorted(name for name in kept if name)
 
 
 def close_in_prefect(is_theirs: Callable[[str], bool], why: str) -> None:

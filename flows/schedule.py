@@ -109,10 +109,10 @@ def _only_one(name: str) -> Iterator[None]:
         except BlockingIOError:
             lock.seek(0)
             raise ConfigError(
-                f"{name} is served here already, by process {lock.read().strip()}: end it first, or give this configuration another name"
+                f"{name} is served here already, by process {lock.read().partition(' ')[0]}: end it first, or give this configuration another name"
             ) from None
         lock.truncate(0)
-        lock.write(f"{os.getpid()}\n")
+        lock.write(f"{os.getpid()} {name}\n")  # by the name what a killed one served is found (`flows.leftovers`)
         lock.flush()
         yield
 

@@ -19,8 +19,9 @@ from prefect.states import Crashed
 
 from flows import leftovers
 from flows.leftovers import clear, close_in_prefect, forget_outdated, owned, pause, signed
-from flows.owners import is_elsewhere, owner
+from flows.owners import has_ended, is_elsewhere, owner
 from flows.pipeline import started
+from flows.schedule import _only_one
 from tasks.config.reading import parse
 from tasks.tracking.tracker import Tracker
 from tests.conftest import own_environment
@@ -137,6 +138,64 @@ def test_what_is_outdated_behind_the_first_page_is_forgotten(monkeypatch):
     monkeypatch.setattr(leftovers, "get_client", client)
     forget_outdated(uuid4(), {"seed": 1}, lambda at: True)
     assert sorted(waiting) == list(range(1, 450, 2))
+
+
+@pytest.fixture
+def deployed(monkeypatch, workplace):
+    """A stand-in for a server of whose deployments this folder served "mine"; what it was asked for, and its deployments by name."""
+    asked, known = [], {}
+
+    def read_deployments(deployment_filter, limit, offset):
+        asked.append(deployment_filter.name.any_)
+        return [one for name, one in known.items() if name in deployment_filter.name.any_][offset : offset + limit]
+
+    @contextmanager
+    def client(**_):
+        yield SimpleNamespace(
+            read_deployments=read_deployments,
+            read_deployment=known.__getitem__,
+            resume_deployment=lambda name: setattr(known[name], "paused", False),
+        )
+
+    monkeypatch.setattr(leftovers, "get_client", client)
+    monkeypatch.setattr(leftovers, "pause", lambda name: setattr(known[name], "paused", True))
+    return asked, known
+
+
+def test_a_server_is_asked_for_what_this_folder_served_and_nothing_else(deployed):
+    asked, known = deployed
+    dead = "machine-7-0123abcd@0123456789ab"
+    known |= {name: SimpleNamespace(id=name, paused=False, version=dead) for name in ("mine", "theirs")}
+    leftovers.pause_unserved(lambda who: True)
+    assert not asked
+    with _only_one("mine"):
+        leftovers.pause_unserved(lambda who: who == dead)
+    assert asked == [["mine"]] * 2, "a page, and none behind it"
+    assert [name for name, one in known.items() if one.paused] == ["mine"]
+
+
+@pytest.mark.parametrize("version", [None, "", "1.0", "v" * 300])
+def test_a_version_that_is_no_owner_is_nobodys(deployed, version):
+    """Nobody's file has a name of 300 characters: asking for it ended the run."""
+    known = deployed[1]
+    known["mine"] = SimpleNamespace(id="mine", paused=False, version=version)
+    with _only_one("mine"):
+        leftovers.pause_unserved(has_ended)
+        leftovers.pause_unserved(lambda who: True)
+    assert not known["mine"].paused
+
+
+def test_what_is_served_again_while_it_is_paused_goes_on(deployed, monkeypatch):
+    known = deployed[1]
+    known["mine"] = SimpleNamespace(id="mine", paused=False, version="machine-7-0123abcd@0123456789ab")
+
+    def served_and_paused(name):
+        known[name] = SimpleNamespace(id=name, paused=True, version=owner())
+
+    monkeypatch.setattr(leftovers, "pause", served_and_paused)
+    with _only_one("mine"):
+        leftovers.pause_unserved(lambda who: who != owner())
+    assert not known["mine"].paused
 
 
 def test_a_run_that_prefect_tries_again_is_its_new_owners(workplace):
