@@ -259,7 +259,9 @@ def kept_one_by_one(
 ) -> list[CertificateRecord]:
     """The certificates that are kept at `path`, and `others` after so many: each is kept as soon as it is found, so that whoever is interrupted goes
     on with the next, and `done` hears of each."""
-    kept = kept_json(path) or {"found": [], "whole": False}
+    kept = kept_json(path)
+    if not isinstance(kept, dict) or "whole" not in kept:  # nothing, or damaged so that it passes for a file without a digest
+        kept = {"found": [], "whole": False}
     found = [CertificateRecord.read(entry) for entry in kept["found"]]
     for certificate in found:
         done(f"{certificate.ranker}: {certificate.verdict}")

@@ -86,6 +86,16 @@ def test_an_interrupted_one_goes_on_where_it_was_and_says_what_it_has_found(conf
     assert [line.strip() for line in capsys.readouterr().err.splitlines()][-7:] == ["optimality (6)", *told]
 
 
+@pytest.mark.parametrize("damage", [lambda text: text.replace('"digest"', '"digesu"'), lambda text: "[1]", lambda text: text[:-9]])
+def test_a_damaged_one_is_made_again(config, damage):
+    found = certified(config)
+    (kept,) = Path(".lambdaflow/certificates").iterdir()
+    whole = kept.read_text(encoding="utf-8")
+    kept.write_text(damage(whole), encoding="utf-8")
+    assert certified(config) == found
+    assert kept.read_text(encoding="utf-8") == whole
+
+
 def test_a_model_with_the_same_weights_and_another_history_is_looked_at_anew(config):
     found = certified(config).certificates
     net = ltr.load(Path("net"))
