@@ -321,7 +321,7 @@ def damaged() -> tuple[list[str], int]:
     for folder in sorted(path for path in folders if not any(part.endswith(".partial") for part in path.parts)):
         unsealed += not (folder / SEAL).is_file()
         told += [f"{fault}; remove {folder}, the next run makes it again" for fault in faults(folder, fully=True)]
-    for path in sorted((STATE / "recipes").glob("*.json")):
+    for path in sorted((*(STATE / "recipes").glob("*.json"), *(STATE / "certificates").glob("*.json"))):
         if kept_json(path) is None:
             told.append(f"{path} cannot be read; the next run makes it again")
     return told, unsealed

@@ -266,10 +266,15 @@ def test_the_store_is_looked_at_byte_by_byte(workplace):
             file.write(b"1")
         assert [said.split(" has ")[0] for said in state.damaged()[0] if place in said] == [f".lambdaflow/{place}/all"]
         (state.STATE / place / "all").write_bytes(bytes(9000))
+    certificate = state.STATE / "certificates" / "a.json"
+    state.keep_json(certificate, {"found": [1], "whole": True})
+    assert len(state.damaged()[0]) == 1
+    certificate.write_text(certificate.read_text().replace("true", "false"))
     (recipe,) = (state.STATE / "recipes").iterdir()
     recipe.write_text("")
     assert state.damaged()[0] == [
         ".lambdaflow/cells/kept/all has other bytes than were written; remove .lambdaflow/cells/kept, the next run makes it again",
+        f"{certificate} cannot be read; the next run makes it again",
         f"{recipe} cannot be read; the next run makes it again",
     ]
 
