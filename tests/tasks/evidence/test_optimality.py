@@ -2,12 +2,14 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import ltr
 from tasks.config.ranker_section import SECTIONS, Conventions
+from tasks.evidence import optimality
 from tasks.evidence.optimality import (
     CertificateRecord,
     Certificates,
@@ -121,6 +123,27 @@ def test_certificates_that_were_found_before_an_interruption_are_not_looked_for_
     (kept,) = CellFolder.of(trained.result.key).path.glob("optimality-*.json")
     kept.unlink()
     assert certify.fn(trained, config, 1, unheard) == found
+
+
+def test_no_two_questions_have_one_file(monkeypatch, workplace):
+    """Of data, model, conventions, seed and what is asked each."""
+    monkeypatch.setattr(optimality, "kept_one_by_one", lambda path, others, done: path)
+    queries, silent = make_queries(8), SimpleNamespace(begin=lambda text, steps: None, done=unheard)
+    model = ltr.LeastSquares().fit(queries)
+    asked = {"name": "a", "model": model, "config": Optimality(), "conventions": ltr.Conventions(), "seed": 1}
+    others = [
+        {"name": "b"},
+        {"model": replace(model, names=tuple(reversed(model.names)))},
+        {"model": replace(model, standardise=not model.standardise)},
+        {"model": replace(model, weights=model.weights + 1)},
+        {"config": Optimality(escape=2)},
+        {"config": Optimality(measure="map")},
+        {"conventions": ltr.Conventions(threshold=1)},
+        {"seed": 2},
+    ]
+    paths = [optimality.certify_on(queries, progress=silent, **{**asked, **other}) for other in [{}, *others]]
+    assert len(set(paths)) == len(paths)
+    assert optimality.certify_on(queries, progress=silent, **asked) == paths[0]
 
 
 def test_trees_have_a_certificate_over_their_leaves(cell):
