@@ -23,8 +23,8 @@ from tasks.records import Fold, number_of, percent
 from tasks.store.values import pooled, read_values
 
 TEMPLATE = """<h2>Against the best single ranking</h2>
-<p>{{ found.baseline }} is the best single ranking on {{ found.title }}, as seen on these test queries. Intervals are at
-{{ '%.6g' | format(100 * found.level) }} %, by Student's t over {{ found.rows[0].n }} queries, each of which counts alike in the means here, whatever its fold; p is of the paired t test, Holm-corrected over the fused or learned rankers.
+<p>{{ found.baseline }} is the single ranking with the best {{ found.title }} on these test queries. Means weigh all {{ found.rows[0].n }} queries equally, whatever their fold.
+Confidence intervals ({{ '%.6g' | format(100 * found.level) }} %) and p are by the paired t-test; Holm p is corrected over the fused or learned rankers.
 {{ found.favoured ~ '.' if found.favoured }}</p>
 <table><tr><th>ranker</th><th>{{ found.title }}</th><th>interval</th><th>difference</th><th>interval</th><th>p</th><th>Holm p</th></tr>
 {% for row in found.rows %}<tr><td>{{ row.ranker }}</td><td>{{ '%.4f' | format(row.mean) }}</td>
@@ -81,8 +81,8 @@ class AgainstSingle(Found):
         if self.singles < 2:
             return ""
         return (
-            f"{self.baseline} is the best of {self.singles} single rankings on these same queries, which favours it: a ranker that is shown to be "
-            "better is better, but one below it may be its equal though p is small and the interval leaves out 0"
+            f"{self.baseline} was selected as the best of {self.singles} single rankings on these same queries, which favours it: a ranker shown to be "
+            "better is better, but one below it may be just as good even if p is small and the interval excludes 0"
         )
 
     @property

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tasks.tracking import registry
 from tasks.training.scoring import evaluate
 
-_TO_GO_ON = "; if that stays so, give the alias champion to another version, or no night compares anything"
+_TO_GO_ON = "; if this lasts, move the alias champion to another version: until then no run is compared"
 """Where the data have lost what the champion reads, which may be the accident of a night."""
 TEMPLATE = """<h2>Champion</h2>
 <p>{{ found.text() }}</p>
@@ -237,7 +237,7 @@ def _held_against(champion: "registry.Version", rule: Champion, challenger: Trai
 
     data, conventions = challenger.cell.data, read_conventions(challenger.cell.conventions)
     queries, version = open_queries(data.test), f"the champion (version {champion.number})"
-    to_another = f"to go on, give the alias {registry.CHAMPION} to another version"
+    to_another = f"to go on, move the alias {registry.CHAMPION} to another version"
 
     def not_comparable(why: str) -> Challenge:
         return replace(found, verdict="not comparable", why=f"{version}{why}", promoted=False)
@@ -260,8 +260,8 @@ def _held_against(champion: "registry.Version", rule: Champion, challenger: Trai
     known = [] if isinstance(model, ltr.Column) else _known_to(champion, queries, seen)
     if known is None:
         return not_comparable(
-            " may have learned from these test queries: its run in MLflow does not record them, or is deleted; "
-            f"to go on, give the alias {registry.CHAMPION} to a version that a run has registered"
+            " may have learned from these test queries: its run in MLflow does not record its own, or was deleted; "
+            f"to go on, move the alias {registry.CHAMPION} to a version that a run has registered"
         )
     if known and len(known) > queries.n_queries - 2:
         return not_comparable(
@@ -307,7 +307,7 @@ def _by_tiers(
         paired := significance.differences(pairs[0][decided], pairs[1][decided])
     ):
         differ = f"{np.count_nonzero(paired)} of {number_of(len(paired), 'test query')}"
-        why += f"; the two differ in {measures[decided].key} on {differ}; a test needs 30, or 20 if that is at least half"
+        why += f"; their {measures[decided].key} differs on {differ}; a test needs 30, or 20 if these are at least half"
     results = tier_results([measure.key for measure in measures], tiers)
     return replace(found, verdict=verdict, why=why, promoted=verdict == "better", tiers=results)
 

@@ -24,9 +24,9 @@ from tasks.store.datasets import open_queries
 from tasks.training.scoring import scores_of
 
 TEMPLATE = """<h2>As people would judge</h2>
-<p>{{ found.measure }} on test queries with intervals at {{ level }}, from the labels of a machine and a random sample
-of people's; differences are from {{ found.rows[0].run }}, with intervals that hold together for all pairs of rankers.</p>
-<table><tr><th>ranker</th><th>as people would</th><th>interval</th><th>people alone</th><th>interval</th><th>machine alone</th><th>settled</th></tr>
+<p>{{ found.measure }} on test queries, estimated from machine labels and a random sample of human labels, with {{ level }} intervals. Differences are
+from {{ found.rows[0].run }}, with intervals that hold simultaneously for all pairs of rankers.</p>
+<table><tr><th>ranker</th><th>as people would judge</th><th>interval</th><th>human labels alone</th><th>interval</th><th>machine labels alone</th><th>settled</th></tr>
 {% for row in found.rows %}<tr><td>{{ row.run }}{{ ' − ' ~ row.against if row.against }}</td><td>{{ '%.4f' | format(row.found.value) }}</td>
 <td>{{ '%.4f … %.4f' | format(*row.found.interval) }}</td><td>{{ '%.4f' | format(row.found.people) }}</td>
 <td>{{ '%.4f … %.4f' | format(*row.found.people_interval) }}</td><td>{{ '%.4f' | format(row.found.machine) }}</td>
@@ -70,15 +70,17 @@ class Corrected(Evidence):
 
     def check(self, config: RunConfig) -> None:
         if not config.data.calibrate:
-            raise ValueError("corrected: data.calibrate, which names people's labels, is missing")
+            raise ValueError("corrected: data.calibrate, which names the human labels, is missing")
         try:
             sums_of(self.measure, config.core_conventions)
         except DataError as error:
             raise ValueError(f"corrected: {error}") from None
         if config.core_conventions.unlabelled == "condensed":
-            raise ValueError("corrected: it ranks every document, and conventions.unlabelled: condensed leaves some out")
+            raise ValueError("corrected: every document must be ranked, and conventions.unlabelled: condensed leaves some out")
         if config.core_conventions.short == "size" and not self.measure.lower().startswith("dcg"):
-            raise ValueError("corrected: it divides by the cutoff, and conventions.short: size by a query's documents")
+            raise ValueError(
+                "corrected: p@k must be divided by k, and conventions.short: size divides by the query's number of documents where that is smaller"
+            )
 
     def check_data(self, config: RunConfig, folds: tuple[Fold, ...]) -> None:
         judged = sum(int((~np.isnan(_labels(config, open_queries(fold.test))[0])).sum()) for fold in folds)

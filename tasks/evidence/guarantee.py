@@ -136,12 +136,12 @@ class RankerGuarantee:
 
 TEMPLATE = """<h2>Guarantee</h2>
 {% for g in guarantees %}<p><b>{{ g.ranker }}</b> against {{ g.baseline }}: {{ g.text() }}</p>{% endfor %}
-<p class="soft"><b>Promised</b>: on the fold's validation queries a cell is shown to lose no more than the margin on any tier but the last,
-and of such cells the one that gains most on the last tier was chosen; where there is none, the one nearest to it. <b>Confirmed</b> on the test
-queries: over those of all folds the lower bound of each of these tiers is above minus the margin; <b>broken</b>: one is shown to lose more.</p>
+<p class="soft"><b>Promised</b>: on the fold's validation queries some cell is shown to lose no more than the margin on any tier but the last,
+and of such cells the one that gains most on the last tier was chosen; if there is none, the nearest one was. <b>Confirmed</b>: on the test
+queries of all folds together, the lower bound of each of these tiers is above minus the margin; <b>broken</b>: a larger loss is shown on one.</p>
 <div class="plots">{% for figure in figures %}<figure>{{ figure | safe }}</figure>{% endfor %}</div>
-{% if figures %}<p class="soft">Means on validation queries; cells that were taken are large. An ellipse holds the true difference to the baseline (+) at the level; left
-of the dotted line is harm.</p>{% endif %}
+{% if figures %}<p class="soft">Means on validation queries; chosen cells are large. Ellipses are confidence regions of the true difference from the baseline (+). Left
+of the dotted line the loss exceeds the margin.</p>{% endif %}
 """
 
 
@@ -203,7 +203,7 @@ class Guarantee(Evidence):
                     f"guarantee: {name!r} is chosen on half of the validation queries and cannot be paired with others"
                 )
         if not self.guaranteed(config):
-            raise ValueError(f"guarantee: no ranker beside the baseline {self.baseline!r}")
+            raise ValueError(f"guarantee: no ranker besides the baseline {self.baseline!r}")
 
     def measures(self) -> list[str]:
         return self.tiers
@@ -373,7 +373,7 @@ def frontier_figure(entry: RankerGuarantee) -> str:
                     point.queries, found.level
                 )
                 axes.plot(x, y, color=colour(k), linewidth=0.8, alpha=0.7)
-            label = f"{point.label or entry.ranker}{', taken' if point.taken else ''}" if len(found.points) <= 12 else None
+            label = f"{point.label or entry.ranker}{', chosen' if point.taken else ''}" if len(found.points) <= 12 else None
             axes.plot(*point.mean, marker="o" if point.taken else ".", color=colour(k), linestyle="none", label=label)
         axes.plot(*found.baseline, marker="+", markersize=9, color=INK, linestyle="none", label=f"{entry.baseline}, the baseline")
         axes.axvline(found.baseline[0] - found.margin, color=INK, linewidth=0.7, linestyle=":", label="margin")

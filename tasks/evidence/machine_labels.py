@@ -53,7 +53,7 @@ class CorrectedRun:
         name = f"{self.run} − {self.against}" if self.against else self.run
         if found.complete:
             return self._with_gaps(
-                f"{name}: {found.value:.4f}, all that matters judged by people   machine alone {found.machine:.4f}"
+                f"{name}: {found.value:.4f}, people judged every document that counts   machine alone {found.machine:.4f}"
             )
         shown = f"{found.value:.4f} [{found.interval[0]:.4f}, {found.interval[1]:.4f}]"
         alone = f"people alone {found.people:.4f} [{found.people_interval[0]:.4f}, {found.people_interval[1]:.4f}]"
@@ -64,7 +64,7 @@ class CorrectedRun:
         if self.unjudged:
             told += f"   ({number_of(self.unjudged, 'document')} that the machine did not judge gain nothing)"
         if self.absent:
-            told += f"   ({number_of(self.absent, 'judged query')} not in it: 0)"
+            told += f"   ({number_of(self.absent, 'judged query')} not in it count as 0)"
         return told
 
     @property
@@ -75,14 +75,12 @@ class CorrectedRun:
             return f"({self.no_sample}: it is not a random sample, and the interval does not hold)"
         if found.foretold and not found.complete:
             return (
-                f"(people's labels follow from the machine's on all of the {number_of(found.sampled, 'sampled pair')} that matter to it, "
+                f"(the machine's label determines people's on all of the {number_of(found.sampled, 'sampled pair')} that count in it, "
                 "so the sample cannot show the error on other pairs)"
             )
         if not found.enough:
-            few = f"only {found.sampled} sampled documents matter to it; below {FEWEST}"
-            alike = (
-                f"people's corrections rest on only {found.surprises:.1f} (effective) sampled documents; below {FEWEST_SURPRISES}"
-            )
+            few = f"only {found.sampled} sampled documents count in it; with fewer than {FEWEST},"
+            alike = f"people's corrections rest on only {found.surprises:.1f} (effective) sampled documents; with fewer than {FEWEST_SURPRISES},"
             return f"({few if found.sampled < FEWEST else alike} intervals cover less often than stated)"
         if not self.against or self.settled or not found.value:
             return "settled" if self.against and self.settled else ""

@@ -88,7 +88,7 @@ TEMPLATE = """<h2>λ microscope</h2>
 <div class="scroll"><table>
   <tr><th>query</th><th>document</th><th>label</th><th>rank</th><th>λ at the end</th></tr>
   {% for row in seen.lost[:shown] %}<tr><td>{{ row.query }}</td><td>{{ row.document }}</td><td>{{ row.label }}</td><td>{{ row.rank }}</td><td>{{ "%+.4f" | format(row.force) }}</td></tr>{% endfor %}
-</table></div><p class="soft">The first {{ seen.lost[:shown] | length }} of {{ seen.lost | length }}; the rest is among the artifacts in MLflow.</p></details>{% endfor %}"""
+</table></div><p class="soft">The first {{ seen.lost[:shown] | length }} of {{ seen.lost | length }}; the rest are in MLflow's artifacts.</p></details>{% endfor %}"""
 
 
 @dataclass(frozen=True)
@@ -270,7 +270,7 @@ def inspection_figures(seen: Inspection) -> dict[str, str]:
     figures: dict[str, tuple[str, Mapping[str, Sequence[float | None]]]] = {
         "partners": ("share of λ by partner's label", by_level(seen.partners)),
         "top-labels": (f"share of the top {seen.top}", by_level(seen.top_labels)),
-        "moves": ("moved since the look before", {"all ranks": seen.moved, f"top {seen.top}": seen.moved_top}),
+        "moves": ("moved since the last snapshot", {"all ranks": seen.moved, f"top {seen.top}": seen.moved_top}),
     }
     if seen.agreement:
         lines = {agreement[name]: shares for name, shares in seen.agreement.items()}

@@ -95,7 +95,7 @@ class CertificateRecord:
         rise = "direction rises" if self.rising == 1 else "directions rise"
         share, all_ways = f"{percent(1 - self.delta)}", f"{self.directions} ways to move one weight"
         found = {
-            "optimum": f"none of the {all_ways} raises it; that says nothing of moving several"
+            "optimum": f"none of the {all_ways} raises it; that says nothing about moving several at once"
             if self.one_at_a_time
             else f"no direction rises: with confidence {share} fewer than {percent(self.epsilon)} do",
             "not": f"{self.rising} of the {all_ways} {'raises' if self.rising == 1 else 'raise'} it"
@@ -106,7 +106,9 @@ class CertificateRecord:
         escape = ""
         if e := self.escape:
             rises = "rises" if e.best > self.value + EQUAL else "does not rise"
-            escape = f" Trained on for {number_of(e.epochs, 'epoch')} it {rises}: {e.best:.4f} at best (learning rate {e.rate:g})."
+            escape = (
+                f" Trained for {number_of(e.epochs, 'more epoch')}, it {rises}: {e.best:.4f} at best (learning rate {e.rate:g})."
+            )
         at = f"{title_of(self.measure)} {self.value:.4f} on these queries"
         return f"{found}. {number_of(self.directions, 'direction')}, {steps}; {at}.{escape}"
 
@@ -186,7 +188,7 @@ class Optimality(Evidence):
         for name in self.rankers:
             ranker = config.rankers[name]
             if not ranker.core.has_weights:
-                raise ValueError(f"optimality.rankers: {name!r} ({ranker.kind}) has no weights, and so no certificate")
+                raise ValueError(f"optimality.rankers: {name!r} ({ranker.kind}) has no weights to move, so it cannot be certified")
 
     def decisive(self) -> list[str]:
         return [self.measure]

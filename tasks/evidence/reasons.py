@@ -61,7 +61,7 @@ class ShownPair:
         """A change that swaps the two, in words."""
         whose = self.above.name if change.above else self.below.name
         far = "" if math.isinf(change.deviations) else f" ({change.deviations:.2g} standard deviations)"
-        return f"they would swap with {change.feature} of {whose} {_number(change.value)} → {_number(change.to)}{far}"
+        return f"they would swap if {change.feature} of {whose} were {_number(change.to)} instead of {_number(change.value)}{far}"
 
     def as_json(self) -> dict[str, Any]:
         """Plain values; None for what is missing or without end."""

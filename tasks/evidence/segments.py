@@ -123,7 +123,7 @@ class Changes:
         """How many queries it harms and helps, in words."""
         return (
             f"{self.ranker} against {self.baseline}, {title_of(self.measure)}: {number_of(self.n_helped, 'query')} helped, "
-            f"{self.n_harmed} harmed, {self.n_same} the same."
+            f"{self.n_harmed} harmed, {self.n_same} unchanged."
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -138,16 +138,16 @@ class Changes:
 TEMPLATE = """<h2>Segments</h2>
 <p>{{ found.text() }}</p>
 <div class="scroll"><table>
-  <tr><th>segment</th><th>queries</th><th>ranker</th><th>{{ measure }}</th><th>the same of {{ found.baseline }}</th><th>difference</th><th>SE</th><th>p</th><th>Holm p</th></tr>
+  <tr><th>segment</th><th>queries</th><th>ranker</th><th>{{ measure }}</th><th>{{ measure }} of {{ found.baseline }}</th><th>difference</th><th>SE</th><th>p</th><th>Holm p</th></tr>
   {% for attribute, rows in attributes.items() %}<tr><td colspan="9"><b>{{ attribute }}</b></td></tr>
   {% for r in rows[:most] %}<tr><td>{{ r.value }}</td><td>{{ r.queries }}{% if r.n != r.queries %} <small>({{ r.n }} defined)</small>{% endif %}</td><td>{{ r.ranker }}</td>
     {% if r.n %}<td>{{ "%.4f" | format(r.mean) }}</td><td>{{ "%.4f" | format(r.baseline_mean) }}</td><td class="{{ mark(r) }}">{{ "%+.4f" | format(r.difference) }}</td>{% else %}<td>–</td><td>–</td><td>–</td>{% endif %}
     {% if r.p is not none %}<td>{{ "%.4f" | format(r.se) }}</td><td>{{ "%.2g" | format(r.p) }}</td><td>{{ "%.2g" | format(r.holm_p) }}</td>{% else %}<td>–</td><td>–</td><td>–</td>{% endif %}</tr>
   {% endfor %}{% if rows | length > most %}<tr><td colspan="9" class="soft">{{ rows | length - most }} more in segments.csv</td></tr>{% endif %}{% endfor %}
 </table></div>
-<p class="soft">Paired t on per-query differences to {{ found.baseline }}; Holm's correction over all tests of an attribute. Segments of fewer than
-{{ found.fewest }} queries get no test. Shaded: different at 95 % after the correction. Sizes, popularity and numbers of many values are cut into terciles of the queries.</p>
-{% for entry in found.changed %}<details><summary>{{ entry.text() }} The most changed ones</summary>
+<p class="soft">Paired t-tests on per-query differences from {{ found.baseline }}, Holm-corrected over all tests of an attribute. Segments of fewer than
+{{ found.fewest }} queries are not tested. Shaded: significant at 95 % after the correction. Sizes, popularity and numeric attributes with many values are cut into terciles of the queries.</p>
+{% for entry in found.changed %}<details><summary>{{ entry.text() }} Show the most changed</summary>
 {% for effect, changed in (("harmed", entry.harmed), ("helped", entry.helped)) %}{% if changed %}<h3>Most {{ effect }}</h3><div class="scroll"><table>
   <tr><th>query</th><th>{{ entry.ranker }}</th><th>{{ entry.baseline }}</th><th>difference</th>{% for name in changed[0].attributes %}<th>{{ name }}</th>{% endfor %}</tr>
   {% for r in changed %}<tr><td>{{ r.query }}{% if r.text %}&ensp;<small>{{ r.text }}</small>{% endif %}</td><td>{{ "%.4f" | format(r.value) }}</td><td>{{ "%.4f" | format(r.baseline) }}</td><td>{{ "%+.4f" | format(r.difference) }}</td>{% for value in r.attributes.values() %}<td>{{ value }}</td>{% endfor %}</tr>
@@ -175,7 +175,7 @@ class SegmentsFound(Found):
         """Which segments differ after Holm's correction, in words."""
         tested = [row for row in self.segments if row.holm_p is not None]
         sure = sorted((row for row in tested if row.is_sure), key=lambda row: row.holm_p or 0.0)
-        named = [f"{row.ranker} on {row.attribute} {row.value} {row.difference:+.4f}" for row in sure[:5]]
+        named = [f"{row.ranker} on {row.attribute}={row.value} {row.difference:+.4f}" for row in sure[:5]]
         named += [f"{len(sure) - 5} more"] if len(sure) > 5 else []
         listed = f": {', '.join(named)}" if named else ""
         against = f"{title_of(self.measure)} against {self.baseline}"
@@ -244,7 +244,7 @@ class Segments(Evidence):
         config.require_ranker("segments.baseline", self.baseline)
         config.require_ranker("segments.rankers", *self.rankers)
         if not self.contrasted(config):
-            raise ValueError(f"segments: no ranker beside the baseline {self.baseline!r}")
+            raise ValueError(f"segments: no ranker besides the baseline {self.baseline!r}")
         for name in self.by:
             if name not in config.data.known:
                 raise ValueError(

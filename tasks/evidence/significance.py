@@ -167,7 +167,7 @@ class TierResult:
         means = {
             "equal": "equal within the margin",
             "not worse": "not worse by more than the margin",
-            "open": "open, neither better nor worse is shown",
+            "open": "open, shown neither better nor worse",
         }
         return means.get(self.verdict, self.verdict)
 

@@ -118,9 +118,9 @@ def trace_figures(seen: TraceRecord) -> dict[str, str]:
 
     def smear(axes: Any) -> None:
         for k, (begin, losses) in enumerate(seen.smear.items()):
-            label = f"begun at {float(begin):.0%} bad on top"
+            label = f"started with {float(begin):.0%} bad on top"
             axes.hist(losses, bins=25, range=(0, 1), histtype="step", density=True, color=COLOURS[k], label=label)
-        axes.set(xlabel="Δ of the rankings drawn", ylabel="density")
+        axes.set(xlabel="Δ of the sampled rankings", ylabel="density")
 
     def scatter(axes: Any) -> None:
         axes.plot(seen.losses, seen.products, ".", color=COLOURS[0], markersize=4)

@@ -160,14 +160,14 @@
         .sort((a, b) => sign * (b.gain - a.gain)).slice(0, 6)
         .map(({ query, name, a, b }) => button([make("bdi", {}, [...name].slice(0, 40).join("")), ` ${b > a ? "+" : ""}${(b - a).toFixed(3)}`], () => set("query")(query)));
       const picked = marks.find((mark) => mark.query === state.query);
-      const some = told.at ? ` of ${whole(told.n)}, evenly taken` : "";
+      const some = told.at ? ` of ${whole(told.n)}, evenly sampled` : "";
       body.replaceChildren(
         make("div", { class: "plots" }, make("figure", {}, plot),
           make("figure", {},
-            make("p", {}, `${data.rankers[state.b]} is better on ${count(1)}, worse on ${count(-1)} and the same on ${count(0)} of ` +
+            make("p", {}, `${data.rankers[state.b]} is better on ${count(1)}, worse on ${count(-1)} and equal on ${count(0)} of ` +
               `${whole(counted.length)} queries${some}.`),
             make("div", { class: "tools" }, make("p", {}, "Most harmed ", listed(-1)), make("p", {}, "Most helped ", listed(1))),
-            make("p", { class: "soft" }, "A point is a query, above the line where the upright ranker is better. Ringed: a click shows its documents; ▲3 says three ranks higher than beside."),
+            make("p", { class: "soft" }, "Each point is a query; above the line the ranker on the vertical axis is better. Click a ringed point to see its documents; ▲3: three ranks higher than in the other list."),
             picked && make("p", {}, make("b", {}, picked.name), words(picked).slice(picked.name.length)),
             picked && rankings.has(picked.query) ? sideBySide(rankings.get(picked.query)) : null)));
     }

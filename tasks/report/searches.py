@@ -47,7 +47,7 @@ def _sentence(outcome: RunOutcome, ranker: str) -> str:
         parts.append(f"{failed:,} could not be trained")
     folds = {f"fold {one.fold + 1}: " if len(own) > 1 else "": best for one in own if (best := best_of(one))}
     best_ones = "; ".join(f"{fold}trial {best.number}{_how(outcome, ranker, best)}" for fold, best in folds.items())
-    return f"{', '.join(parts)}. Best on validation, {best_ones}.{_as_written(outcome, ranker)}"
+    return f"{', '.join(parts)}. Best on validation: {best_ones}.{_as_written(outcome, ranker)}"
 
 
 def _as_written(outcome: RunOutcome, ranker: str) -> str:
@@ -194,7 +194,7 @@ def _draw_best(own: Sequence[Searched], ranker: str, select: str, axes: Any) -> 
             points = [(number, value) for number, value, is_whole in looked if is_whole is whole]
             if points:
                 axes.scatter(*zip(*points, strict=True), s=size, color=colour(k), alpha=0.6, linewidths=0)
-    axes.set(xlabel="trial; small: given up", ylabel=f"{select}, validation")
+    axes.set(xlabel="trial; small: stopped early", ylabel=f"{select}, validation")
     whole_ticks(axes.xaxis)
     titled(axes, f"{ranker}: best so far")
     if len(own) > 1:
@@ -233,7 +233,7 @@ def _draw_draws(own: Sequence[Searched], space: Space, ranker: str, select: str,
     axes.set_xticks(range(len(space) + 1), [*names, f"{select},\nvalidation"], fontsize=7, rotation=20)
     axes.set(xlim=(-0.1, len(space) + 0.45), ylim=(-0.06, 1.06), yticks=[])
     axes.spines["left"].set_visible(False)
-    titled(axes, f"{ranker}: trials; thin: given up")
+    titled(axes, f"{ranker}: trials; thin: stopped early")
 
 
 def _place(dimension: Dimension, value: Any) -> float:
@@ -257,5 +257,5 @@ def _draw_importance(counted: dict[str, float], ranker: str, axes: Any) -> None:
     paths = list(counted)[::-1]
     axes.barh(range(len(paths)), [counted[path] for path in paths], color=colour(0), height=0.6)
     axes.set_yticks(range(len(paths)), paths)
-    axes.set(xlabel="share of the importance (PED-ANOVA); shares sum to 1, of noise too")
-    titled(axes, f"{ranker}: which parameters counted")
+    axes.set(xlabel="share of importance (PED-ANOVA); shares sum to 1 even for noise")
+    titled(axes, f"{ranker}: which parameters mattered")

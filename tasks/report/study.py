@@ -228,11 +228,11 @@ def write_study(table: StudyTable, title: str, path: Path, runs: Sequence[RunOut
         parts.append(f"<table><tr>{head}</tr>{body}</table>")
     columns = len(table.datasets) * len(table.measures)
     wins = ", ".join(f"{html.escape(name)} {n}" for name, n in table.wins.items() if n)
-    parts.append(f"<p>Best in a column, of {columns}: {wins}.</p>")
+    parts.append(f"<p>Number of columns, of {columns}, in which a ranker is best: {wins}.</p>")
     against = ", ".join(map(html.escape, table.baselines)) or "none named"
     parts.append(
-        f"<p>Shaded: the best three of a column. +: better than the best baseline of the column at 95 %, in brackets at 90 %, −: worse "
-        f"(paired t; baselines: {against}{_FAVOURED if len(table.baselines) > 1 else ''}). ±: the standard error over test queries, each with its mean over repetitions. The micro-average weighs data sets by their queries.</p>"
+        f"<p>Shaded: the best three of a column. +: significantly better than the best baseline of the column at 95 %, in brackets at 90 %; −: worse "
+        f"(paired t-test; baselines: {against}{_FAVOURED if len(table.baselines) > 1 else ''}). ±: standard error over test queries, after averaging each query over repetitions. The micro-average weighs data sets by their number of queries.</p>"
     )
     parts.append(_runs(runs, path.parent) if runs else "")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -247,4 +247,4 @@ def _runs(runs: Sequence[RunOutcome], folder: Path) -> str:
         f"<td><code>{html.escape(one.called)}</code></td></tr>"
         for one in runs
     ]
-    return f'<table class="runs"><tr><th>run</th><th>models, as commands accept them</th></tr>{"".join(rows)}</table>'
+    return f'<table class="runs"><tr><th>run</th><th>models, as named in commands</th></tr>{"".join(rows)}</table>'

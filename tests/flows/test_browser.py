@@ -192,7 +192,7 @@ def test_our_report_is_a_page_to_explore(place, seen, tmp_path):
     assert told[2] == "hidden 1"
     assert re.fullmatch(r"points 30 ringed ([1-9]|10) picked 1", told[3])
     assert told[4] == "ranks 10"
-    assert re.fullmatch("the same .* is better on 0, worse on 0 and the same on 30 of 30 queries.", told[5])
+    assert re.fullmatch("the same .* is better on 0, worse on 0 and equal on 30 of 30 queries.", told[5])
     assert told[6] == "labelled trees, MAP"
     assert told[7:12] == ["curves 2", "all 3", "none 0", "one 1", "cells 2 chosen 1"]
     assert re.fullmatch(r"tip trees · learning_rate=0\.\d+, chosen: validation 0\.\d{4}, test 0\.\d{4} row 1", told[12])

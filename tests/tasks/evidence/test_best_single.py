@@ -40,7 +40,7 @@ def test_the_best_of_several_is_said_to_be_favoured():
     values = {f"s{k}": base + 0.1 * rng.normal(size=100) for k in range(10)}
     found = against_single(values, list(values), "ndcg_10", 0.95)
     assert min(row.p for row in found.rows if row.p is not None) < 0.05
-    said = f"{found.baseline} is the best of 10 single rankings on these same queries, which favours it"
+    said = f"{found.baseline} was selected as the best of 10 single rankings on these same queries, which favours it"
     assert found.sentences()[-1].startswith(said)
     assert said in found.section()
     alone = against_single({name: VALUES[name] for name in ("dense", "rrf")}, ["dense"], "ndcg_10", 0.95)

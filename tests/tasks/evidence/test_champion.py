@@ -177,7 +177,7 @@ def test_data_that_have_moved_are_reported_and_a_model_that_cannot_read_them_is_
     narrow = challenge(POOR, data=write(workplace / "c", 0.0, 2))
     assert narrow.verdict == "not comparable"
     assert not narrow.promoted
-    assert "reads 'f3', which these data do not have; if that stays so, give the alias champion to another version" in narrow.why
+    assert "reads 'f3', which these data do not have; if this lasts, move the alias champion to another version" in narrow.why
 
 
 def test_a_champion_reads_categories_by_their_names(prefect_server, workplace):
@@ -271,7 +271,7 @@ def test_a_champion_is_not_met_on_queries_that_it_learned_from(prefect_server, w
     assert challenge(overfitted, **files).verdict == "first"
     found = challenge(GOOD, **files, seed=2)
     assert found.verdict in ("open", "better")
-    too_few = r"; the two differ in ndcg_10 on \d of \d test queries; a test needs 30, or 20 if that is at least half"
+    too_few = r"; their ndcg_10 differs on \d of \d test queries; a test needs 30, or 20 if these are at least half"
     left_out = r"version 1\); left out: \d+ of 36 test queries, which the champion learned from or was chosen on"
     assert re.search(left_out + (too_few if found.verdict == "open" else "") + "$", found.why)
     MlflowClient(tracking_uri()).set_registered_model_alias("search", "champion", "1")
@@ -333,7 +333,7 @@ def test_a_champion_that_may_have_learned_from_the_test_queries_is_not_met(prefe
         found = challenge(GOOD)
         assert (found.verdict, found.promoted) == ("not comparable", False)
         assert (
-            f"version {found.champion}) may have learned from these test queries: its run in MLflow does not record them, or is deleted"
+            f"version {found.champion}) may have learned from these test queries: its run in MLflow does not record its own, or was deleted"
             in found.why
         )
     client.set_registered_model_alias("search", "champion", found.version)
@@ -410,7 +410,7 @@ def test_a_champion_that_has_no_score_for_missing_values_stops_no_night(prefect_
     tonight = challenge({"trees": {**GOOD["trees"], "n_trees": 5}}, data=files[True])
     assert (tonight.verdict, tonight.promoted, tonight.version) == ("not comparable", False, "2")
     assert tonight.why == (
-        "the champion (version 1) cannot score these data: feature 'x1' is missing, and ranksvm has no score for that; to go on, give the alias "
+        "the champion (version 1) cannot score these data: feature 'x1' is missing, and ranksvm has no score for that; to go on, move the alias "
         "champion to another version"
     )
     assert version_of("search", "challenger").number == "2"
@@ -440,7 +440,7 @@ def test_a_champion_whose_files_are_gone_stops_no_night_and_is_registered_anew(p
     other = challenge(POOR)
     assert (other.verdict, other.promoted) == ("not comparable", False)
     assert "(version 1) cannot be read: models:/search/1: " in other.why
-    assert "give the alias champion to another version" in other.why
+    assert "move the alias champion to another version" in other.why
     again = run(configured(GOOD))
     assert again.evidence[0].version == "3", "what was lost is made anew from the cells that are kept"
     assert find_model("models:/search/3").digest == again.models["trees"].digest

@@ -91,16 +91,17 @@ def test_equal_scores_and_documents_at_no_rank_count_as_in_every_measure(workpla
 
 
 def test_it_needs_labels_of_people_and_a_sum_over_documents(workplace):
-    with pytest.raises(ConfigError, match=r"corrected: data\.calibrate, which names people's labels, is missing"):
+    with pytest.raises(ConfigError, match=r"corrected: data\.calibrate, which names the human labels, is missing"):
         parse({"data": {"files": "a"}, "corrected": {}})
     with pytest.raises(ConfigError, match="corrected: measure 'ndcg@10': p@k and dcg@k are sums over documents"):
         parse({**CONFIG, "corrected": {"measure": "ndcg@10"}})
     with pytest.raises(
-        ConfigError, match=r"corrected: it ranks every document, and conventions\.unlabelled: condensed leaves some out"
+        ConfigError, match=r"corrected: every document must be ranked, and conventions\.unlabelled: condensed leaves some out"
     ):
         parse({**CONFIG, "conventions": {"unlabelled": "condensed"}})
     with pytest.raises(
-        ConfigError, match=r"corrected: it divides by the cutoff, and conventions\.short: size by a query's documents"
+        ConfigError,
+        match=r"corrected: p@k must be divided by k, and conventions\.short: size divides by the query's number of documents",
     ):
         parse({**CONFIG, "corrected": {"measure": "p@5"}, "conventions": {"short": "size"}})
     parse({**CONFIG, "conventions": {"short": "size"}})

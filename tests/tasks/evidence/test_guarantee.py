@@ -200,7 +200,7 @@ def test_what_a_promise_came_to():
     unsure = replace(GUARANTEE.outcome, held="open", tiers=(*protected, replace(last, verdict="open")))
     told = replace(GUARANTEE, outcome=unsure).text()
     assert "neither confirmed nor broken: the test queries do not decide it (" in told
-    assert told.endswith(": open, neither better nor worse is shown.")
+    assert told.endswith(": open, shown neither better nor worse.")
     page = Guarantees((GUARANTEE,)).section()
     assert all(f"<b>{word}</b>" in page for word in ("Promised", "Confirmed", "broken"))
     unpromised = replace(GUARANTEE, promises=(no,)).text()

@@ -60,8 +60,8 @@ def test_a_few_labels_correct_a_kind_machine(folder):
     assert "people alone" in few[2].text()
     narrow, other, *_ = corrected_runs(runs, [folder / "few"], [folder / "machine"], "p@1", RULES)
     assert narrow.found.interval[1] - narrow.found.interval[0] > 0.05
-    assert "below 50 intervals cover less often than stated" in narrow.text()
-    assert "below 50 intervals cover less often than stated" in other.text()
+    assert "with fewer than 50, intervals cover less often than stated" in narrow.text()
+    assert "with fewer than 50, intervals cover less often than stated" in other.text()
 
 
 def test_the_command(folder, capsys):
@@ -86,7 +86,7 @@ def test_pairs_that_the_machine_did_not_judge_are_refused(folder):
 def test_an_interval_without_width_says_why(folder):
     found = corrected_runs({"a": [folder / "good.run"]}, [folder / "few"], [folder / "all"], "dcg@20", RULES)
     assert found[0].found.interval[1] - found[0].found.interval[0] < 1e-9
-    assert "people's labels follow from the machine's on all of the 196 sampled pairs that matter to it" in found[0].text()
+    assert "the machine's label determines people's on all of the 196 sampled pairs that count in it" in found[0].text()
     whole = corrected_runs({"a": [folder / "good.run"]}, [folder / "all"], [folder / "all"], "dcg@20", RULES)
     assert "people's labels follow" not in whole[0].text()
 
@@ -97,7 +97,7 @@ def test_what_the_machine_did_not_judge_and_what_a_run_lacks_is_counted(folder):
     (folder / "other.run").write_text("\n".join([*new, *(line for line in lines if not line.startswith(("q1 ", "q2 ")))]))
     (other,) = corrected_runs({"other": [folder / "other.run"]}, [folder / "few"], [folder / "machine"], "dcg@20", RULES)
     assert (other.unjudged, other.absent) == (20, 2)
-    assert "(20 documents that the machine did not judge gain nothing)   (2 judged queries not in it: 0)" in other.text()
+    assert "(20 documents that the machine did not judge gain nothing)   (2 judged queries not in it count as 0)" in other.text()
     assert other.as_json()["absent"] == 2
 
 
@@ -156,7 +156,7 @@ def test_runs_that_swap_equal_labels_are_level_and_nothing_is_settled(folder):
         difference = corrected_runs(runs, [folder / "all"], [folder / "machine"], measure, RULES)[2]
         assert difference.found.value == 0
         assert not difference.settled
-        assert "all that matters judged by people" in difference.text()
+        assert "people judged every document that counts" in difference.text()
 
 
 def test_more_judged_where_two_runs_differ_is_no_random_sample_either():

@@ -35,14 +35,16 @@ def test_what_a_certificate_says():
     withheld = replace(CERTIFICATE, verdict="inconclusive", why="all weights are 0", rising=3)
     assert withheld.text().startswith("all weights are 0; 3 directions rise. ")
     escaped = replace(CERTIFICATE, escape=Escape(10, 0.001, 0.81))
-    assert escaped.text().endswith("Trained on for 10 epochs it rises: 0.8100 at best (learning rate 0.001).")
+    assert escaped.text().endswith("Trained for 10 more epochs, it rises: 0.8100 at best (learning rate 0.001).")
     as_it_was = replace(CERTIFICATE, escape=Escape(10, 0.001, float(np.nextafter(CERTIFICATE.value, 1))))
     assert "it does not rise: " in as_it_was.text(), "a mean summed in another order"
 
 
 def test_weights_moved_alone_are_no_sample_of_directions():
     alone = replace(CERTIFICATE, one_at_a_time=True, directions=4)
-    assert alone.text().startswith("none of the 4 ways to move one weight raises it; that says nothing of moving several. ")
+    assert alone.text().startswith(
+        "none of the 4 ways to move one weight raises it; that says nothing about moving several at once. "
+    )
     assert replace(alone, verdict="not", rising=3).text().startswith("3 of the 4 ways to move one weight raise it. ")
     assert "confidence" not in alone.text() + replace(alone, verdict="not", rising=1).text()
     bounds = [c["upper_bound"] for c in Certificates((CERTIFICATE, alone), ("x",)).numbers()["optimality"]]

@@ -118,7 +118,7 @@ def test_a_pair_in_words_and_values():
     assert (pair.below.name, pair.below.rank, pair.below.label) == ("b", 5, 2.0)
     assert pair.text() == (
         "a (rank 1, label 0) ranks above b (rank 5, label 2) by 3.5: bm25 +4, fresh -0.5; "
-        "they would swap with bm25 of a 5 → 1 (2.7 standard deviations)"
+        "they would swap if bm25 of a were 1 instead of 5 (2.7 standard deviations)"
     )
     written = json.loads(json.dumps(pair.as_json(), allow_nan=False))
     assert written["difference"] == pytest.approx(3.5)

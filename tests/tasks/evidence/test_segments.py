@@ -237,10 +237,10 @@ def test_changed_queries_of_finished_runs(tmp_path):
 def test_segments_in_the_page():
     text = SEGMENTS.section()
     for part in (
-        "NDCG@3 against judged: 1 of 1 segment test is significant at 95 % (Holm): graded on language &lt;de&gt; -0.1000.",
+        "NDCG@3 against judged: 1 of 1 segment test is significant at 95 % (Holm): graded on language=&lt;de&gt; -0.1000.",
         "<td>&lt;de&gt;</td><td>12 <small>(11 defined)</small></td><td>graded</td>",
         '<td class="worse">-0.1000</td>',
-        "graded against judged, NDCG@3: 0 queries helped, 1 harmed, 13 the same.",
+        "graded against judged, NDCG@3: 0 queries helped, 1 harmed, 13 unchanged.",
         "<h3>Most harmed</h3>",
         "q7&ensp;<small>a &lt;b&gt;</small></td><td>0.1000</td><td>0.4000</td><td>-0.3000</td><td>&lt;de&gt;</td>",
     ):
@@ -253,9 +253,9 @@ def test_many_segments_are_cut_and_many_findings_counted():
     text = many.section()
     assert "4 more in segments.csv" in text
     assert text.count('class="worse"') == 30
-    assert many.text().endswith("graded on language 4 -0.1000, 29 more.")
+    assert many.text().endswith("graded on language=4 -0.1000, 29 more.")
     assert replace(SEGMENTS, segments=(NOBODY,)).text() == "NDCG@3 against judged: no segment has enough queries for a test."
-    assert CHANGES.text().endswith("0 queries helped, 1 harmed, 13 the same.")
+    assert CHANGES.text().endswith("0 queries helped, 1 harmed, 13 unchanged.")
 
 
 def test_where_fewer_is_better_a_fall_is_a_gain():

@@ -39,7 +39,7 @@ def test_figures_of_a_conditional_models_fit():
     seen = TraceRecord("m", [3.0, 2.0], [], [1.0, -1.0], [0.1, 0.9], {"0": [0.0, 0.4], "1": [1.0]})
     figures = trace_figures(seen)
     assert set(figures) == {"smear", "products", "objective"}
-    assert "begun at 100% bad on top" in figures["smear"]
+    assert "started with 100% bad on top" in figures["smear"]
     assert "closed form" not in figures["objective"]
     assert "closed form" in trace_figures(replace(seen, closed=[4.0, 3.0]))["objective"]
 

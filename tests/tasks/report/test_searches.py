@@ -119,13 +119,13 @@ def test_it_is_said_where_the_ranker_as_written_was_chosen_though_another_draw_i
     ):
         chosen = Trained(Cell("x", "trees", 0, {}, {}, Fold("a", "b", "c"), (), {}), CellResult(key, "d", {}, 0.0))
         (sentence,) = search_sentences(replace(searched, chosen=(chosen,)))
-        assert sentence.partition("Best on validation, ")[2] == f"trial 2 (learning_rate=0.2, n_leaves=16, leaf=newton).{said}"
+        assert sentence.partition("Best on validation: ")[2] == f"trial 2 (learning_rate=0.2, n_leaves=16, leaf=newton).{said}"
 
 
 def test_sentences_say_what_was_drawn_and_what_time_did():
     (first,) = search_sentences(outcome(FEW))
     assert first.startswith(
-        "trees: 3 trials, 2 trained to the end, 6 s of training, 1 could not be trained. Best on validation, trial 3"
+        "trees: 3 trials, 2 trained to the end, 6 s of training, 1 could not be trained. Best on validation: trial 3"
     )
     short = Searched("trees", 0, (trial(1, 0.1, 0.4, whole=False),))
     both = search_sentences(outcome(short, budget=Budget(600.0, 601.0, 64, True)))

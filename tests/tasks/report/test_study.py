@@ -50,7 +50,7 @@ def test_places_micro_averages_wins_and_marks(values, tmp_path):
     page = write_study(table, "a <study>", tmp_path / "s.html").read_text()
     assert "a &lt;study&gt;" in page
     assert f'<td class="p1">0.5000<sup>+</sup> <small>{spreads[0]}</small></td>' in page
-    assert "Best in a column, of 4: other 2, new 2." in page
+    assert "Number of columns, of 4, in which a ranker is best: other 2, new 2." in page
 
 
 def stored(path, queries, values):
