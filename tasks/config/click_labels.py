@@ -106,7 +106,7 @@ class ClickLabel(Strict):
     def _equal_queries_need_no_similarity(self) -> "ClickLabel":
         for key in ("by", "similarity") if self.queries == "equal" else ():
             if getattr(self, key) != ClickLabel.model_fields[key].default:
-                raise ValueError(f"{key}: {getattr(self, key)} says which queries are similar; it goes with queries: similar")
+                raise ValueError(f"{key}: {getattr(self, key)} says which queries are similar; it needs queries: similar")
         return self
 
 

@@ -200,13 +200,13 @@ class Data(Strict):
         cut = ("files", "qrels")
         for key, needs in (("valid", ("train",)), ("test", ("train",)), ("folds", cut), ("shares", cut)):
             if getattr(self, key) != type(self).model_fields[key].default and given[0] not in needs:
-                raise ValueError(f"{key} goes with {' or '.join(needs)}, and the data are named by {given[0]}")
+                raise ValueError(f"{key} needs {' or '.join(needs)}, and the data are named by {given[0]}")
         if self.folds > 1 and self.shares != type(self).model_fields["shares"].default:
             raise ValueError(f"shares cut the queries once, and folds: {self.folds} cuts them into equal parts; give one of them")
         for key in ("clicks", "sources") if self.generate else ():
             if getattr(self, key):
                 raise ValueError(
-                    f"{key} goes with files; generated data have a log of their own, of which data.generate.more names further labels"
+                    f"{key} cannot be combined with generated data, which have their own click log; data.generate.more names further labels from it"
                 )
 
     def _check_runs(self) -> None:
@@ -214,13 +214,15 @@ class Data(Strict):
         if self.qrels and not (self.runs or self.feature_logs):
             raise ValueError("qrels needs runs: TREC runs, whose scores are the features; or feature_logs of a search engine")
         if self.query_features and not self.qrels:
-            raise ValueError("query_features goes with qrels; in files they are columns, alike in all rows of a query")
+            raise ValueError(
+                "query_features needs qrels; in files, query features are columns with the same value in all rows of a query"
+            )
         if self.feature_logs and not self.qrels:
-            raise ValueError("feature_logs goes with qrels, the judgments of what was logged")
+            raise ValueError("feature_logs needs qrels, the judgments of the logged documents")
         if self.runs and self.generate:
-            raise ValueError("runs goes with files of data, and these are generated")
+            raise ValueError("runs cannot be combined with generated data; name the data by files")
         if self.run_forms != type(self).model_fields["run_forms"].default and not self.runs:
-            raise ValueError("run_forms goes with runs, whose forms they are")
+            raise ValueError("run_forms needs runs")
         for name, paths in self.runs.items():
             if not paths or name in (self.query, self.document, self.label, "query", "document", "label", RETRIEVED):
                 raise ValueError(
@@ -250,14 +252,14 @@ class Data(Strict):
                     f"two label sources are named {name!r}: rename one (data.sources, data.clicks.more, data.generate.more)"
                 )
         if self.binarise is None and self.binarise_into != type(self).model_fields["binarise_into"].default:
-            raise ValueError(f"binarise_into: {self.binarise_into} goes with binarise, from which label on a document is relevant")
+            raise ValueError(f"binarise_into: {self.binarise_into} needs binarise, the smallest label that counts as relevant")
 
     def _check_columns(self) -> None:
         """What columns are besides features."""
         own = [self.query, self.document, self.label, *([self.weight] if self.weight else [])]
         for name in own:
             if own.count(name) > 1:
-                raise ValueError(f"two of query, document, label and weight are the column {name!r}: each has its own")
+                raise ValueError(f"two of query, document, label and weight are the column {name!r}; each needs its own")
         taken = [*own, *self.sources]
         for k, name in enumerate(self.attributes):
             if name in taken or name in self.attributes[:k]:
@@ -276,12 +278,12 @@ class Data(Strict):
         if self.of_categories and (self.generate or self.qrels):
             raise ValueError("categorical: columns of categories are in tables; name the data by files")
         if self.attributes and self.generate:
-            raise ValueError("attributes: generated data have no column beside features; name the data by files")
+            raise ValueError("attributes: generated data have no columns besides features; name the data by files")
 
     def _check_calibrated(self, calibrate: Calibrate) -> None:
         if calibrate.source and calibrate.source not in self.sources:
             raise ValueError(
-                f"calibrate.source: {calibrate.source!r} is not named by data.sources, as a column with people's labels is"
+                f"calibrate.source: {calibrate.source!r} must be listed in data.sources, as the column with people's labels"
             )
         for name in calibrate.by:
             if name != "query" and name not in self.attributes:

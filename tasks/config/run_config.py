@@ -140,7 +140,7 @@ class RunConfig(Strict):
         for what, name in [("name", self.name), *(("ranker name", name) for name in self.rankers)]:
             if not re.fullmatch(r"[A-Za-z0-9_ -][A-Za-z0-9_. -]{0,99}", name):
                 raise ValueError(
-                    f"{what} {name!r}: letters, digits, '_', '-', '.' and spaces only, 1 to 100 of them, and no '.' in front"
+                    f"{what} {name!r}: must be 1 to 100 letters, digits, '_', '-', '.' and spaces, and not begin with '.'"
                 )
         for measure in self.measures:
             ltr.Measure.of(measure)
@@ -421,7 +421,7 @@ class RunConfig(Strict):
                     continue  # nothing lies beyond
                 if any(path in point and dimension.at_end(point[path]) != which for point in as_good):
                     continue
-                found.append(f"{path} {settings[path]:g} is at the {which} that is drawn, {end:g}")
+                found.append(f"{path} {settings[path]:g} is at the {which} value of its range, {end:g}")
         for path, values in self.grid(ranker).items():
             numbers = sorted({v for v in values if isinstance(v, int | float) and not isinstance(v, bool)})
             if path != self.plot_by and len(numbers) == len(values) >= 3 and settings.get(path) in (numbers[0], numbers[-1]):

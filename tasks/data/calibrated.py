@@ -129,8 +129,8 @@ def _told(confusion: Confusion, sets: list[Queries], asked: Calibrate, conventio
     worth = expected_labels(confusion, confusion.shares[0], conventions)[0]
     shown = ", ".join(f"{m:g} → {w:.2f}" for m, w in zip(confusion.machine[:_SHOWN], worth, strict=False))
     told = [
-        f"people judged {number_of(confusion.judged, 'document')} of {number_of(int((~np.isnan(machine)).sum()), 'label')} of the machine's, "
-        f"{100 * alike:.0f} % alike; human label worth the expected gain, for each machine label: {shown}{' …' if len(worth) > _SHOWN else ''}"
+        f"people judged {number_of(confusion.judged, 'document')} of the {number_of(int((~np.isnan(machine)).sum()), 'document')} that the machine labelled, "
+        f"{100 * alike:.0f} % with the same label; human label with the expected gain, for each machine label: {shown}{' …' if len(worth) > _SHOWN else ''}"
     ]
     if unseen := [m for m in confusion.machine if m not in machine[both]]:
         told.append(
@@ -141,11 +141,13 @@ def _told(confusion: Confusion, sets: list[Queries], asked: Calibrate, conventio
     if few := [f"{m:g} ({n})" for m, n in counts.items() if 0 < n < _FEW]:
         told.append(
             f"people judged fewer than {_FEW} of the documents that the machine labels {', '.join(few[:_SHOWN])}{' …' if len(few) > _SHOWN else ''}: what "
-            f"{'that label is' if len(few) == 1 else 'those labels are'} worth is hardly known; have people judge more"
+            f"{'that label is' if len(few) == 1 else 'those labels are'} worth is very uncertain; have people judge more"
         )
     for name, likelihood in confusion.likelihood.items():
         if name:
             gained = likelihood - confusion.likelihood[""]
             done = "calibrated" if name == confusion.by else "not calibrated"
-            told.append(f"{done} by {name}: labels held out are likelier by {gained:+.4f} nats each than by all queries alike")
+            told.append(
+                f"{done} by {name}: log-likelihood of held-out labels {gained:+.4f} nats each against one calibration for all queries"
+            )
     return told

@@ -66,7 +66,7 @@ def findings(
     if single:
         say(
             "warning",
-            f"{number_of(single, 'query')} with one document: nothing to rank; their values are the same for every model ({_examples(queries, sizes == 1)})",
+            f"{number_of(single, 'query')} with one document: nothing to rank, and the same value for every model ({_examples(queries, sizes == 1)})",
         )
     sources = [labels, *(values for name, values in queries.sources.items() if name != RETRIEVED)]
     counted = sources if rules.unlabelled == "condensed" else [np.nan_to_num(values) for values in sources]
@@ -100,13 +100,13 @@ def _relevance(queries: Queries, rules: Conventions) -> tuple[Level, str]:
         return "warning", f"{binary}; set conventions.threshold: {below[0]:g} unless other sets of the run have such labels"
     with_one = int(np.logical_or.reduceat(queries.labels >= threshold, queries.offsets[:-1]).sum())
     told = (
-        f"binary measures (MAP, MRR, …) count a label of {threshold:g} or more as relevant (conventions.threshold): label {_listed(above)}, "
+        f"binary measures (MAP, MRR, …) count a label of {threshold:g} or more as relevant (conventions.threshold): {'label' if len(above) == 1 else 'labels'} {_listed(above)}: "
         f"{relevant.sum():,} of {number_of(len(given), 'judged document')}, in {with_one:,} of {number_of(queries.n_queries, 'query')}"
     )
     if relevant.all() and (len(given) == queries.n_documents or rules.unlabelled == "condensed"):
         return (
             "warning",
-            f"{told}; that is all of them, so that all rankings have the same value: set a larger conventions.threshold",
+            f"{told}; that is all of them, so all rankings have the same value: set a larger conventions.threshold",
         )
     if len(above) == 1 and len(below):
         which = f"label {_listed(below)} is" if len(below) == 1 else f"labels {_listed(below)} are"

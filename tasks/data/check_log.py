@@ -164,7 +164,7 @@ def _positions(log: ClickLog, shown: pl.DataFrame) -> Iterator[Said]:
     """Clicks by rank, and whether position bias can be separated from relevance."""
     by_rank = shown.group_by("rank").agg(pl.col("impressions", "all").sum()).sort("rank")
     rates = [f"{rank}: {clicks / times:.1%}" for rank, times, clicks in by_rank.head(RANKS_TOLD).rows()]
-    yield "note", f"clicks by rank, {', '.join(rates)}{' …' if by_rank.height > RANKS_TOLD else ''}"
+    yield "note", f"click-through rate by rank, {', '.join(rates)}{' …' if by_rank.height > RANKS_TOLD else ''}"
     if not shown["all"].sum():
         return
     for clicks in dict.fromkeys(label.clicks for label in log.labels.values() if label.debias) or ("all",):
@@ -182,7 +182,7 @@ def _positions(log: ClickLog, shown: pl.DataFrame) -> Iterator[Said]:
         else:
             yield (
                 "warning",
-                f"{movers}: position bias cannot be separated from relevance ({clicks} clicks): click labels stay biased, and debias has nothing to go by",
+                f"{movers}: position bias cannot be separated from relevance ({clicks} clicks): click labels stay biased, and debias cannot correct them",
             )
 
 
@@ -199,7 +199,7 @@ def _coverage(shown: pl.DataFrame, judged: pl.DataFrame) -> str:
     return (
         f"{found:,} of {number_of(queries.height, 'judged query')} in the log; {both.height:,} of {number_of(judged.height, 'judged document')} "
         f"shown{share(both.height, judged.height)}; {both.height:,} of {number_of(pairs.height, 'shown document')} judged"
-        f"{share(both.height, pairs.height)}, of those of judged queries {both.height:,} of {known.height:,}{share(both.height, known.height)}"
+        f"{share(both.height, pairs.height)}, or {both.height:,} of {known.height:,}{share(both.height, known.height)} of judged queries"
     )
 
 
@@ -211,5 +211,5 @@ def _alike(sets: Sequence[Queries]) -> Iterator[Said]:
         yield (
             "warning",
             f"{found:,} of {len(ids):,} judged queries differ from another only in letter case, spaces or Unicode's form (such as {two}), "
-            "so each has the clicks of both, also where one is learned from and the other tested: ids that mean different queries must differ in more",
+            "so each gets the clicks of both, even if one is used for training and the other for testing: ids of different queries must differ in more than that",
         )

@@ -103,7 +103,7 @@ def compare_models(read: LogPages, prior: float | None, share: float, seed: int)
     n_rest = len(read.keys) - n_held
     if not n_held or not n_rest:
         raise DataError(
-            f"{number_of(len(read.keys), 'session')} cannot be cut into those to fit to and a share of {share:g} to judge on"
+            f"{number_of(len(read.keys), 'session')} cannot be split into a held-out share of {share:g} and others to fit to"
         )
     known, asked = read.pages.select(~held), read.pages.select(held)
     if not known.click.any():

@@ -37,7 +37,7 @@ def located(path: Path) -> Path:
         hint = "; set LAMBDAFLOW_DATA to the folder where the data sets are" if "$LAMBDAFLOW_DATA" in str(path) else ""
         raise DataError(f"{found}: no such file{hint}")
     if not os.access(found, os.R_OK):
-        raise DataError(f"{found}: this file may not be read (its permissions)")
+        raise DataError(f"{found}: no permission to read this file")
     return found
 
 

@@ -135,7 +135,7 @@ def _with_features(queries: Queries, names: tuple[str, ...], role: str) -> Queri
     if queries.names == names:
         return queries
     for what, strange in (
-        ("misses the feature", [name for name in names if name not in queries.names]),
+        ("lacks the feature", [name for name in names if name not in queries.names]),
         ("has the feature", [name for name in queries.names if name not in names]),
     ):
         if strange:

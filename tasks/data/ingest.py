@@ -419,8 +419,8 @@ def _labels(path: Path, frame: pl.DataFrame, name: str, data: Data) -> NDArray[n
         raise DataError(f"{path}, row {wrong[0] + 1}: {name} {labels[wrong[0]]:g}: a label must be a finite number, 0 or more")
     if name == CLICK and name in data.sources and (more := np.flatnonzero(labels > 1)).size:
         raise DataError(
-            f"{path}, row {more[0] + 1}: {name} {labels[more[0]]:g}: a click label must be a share from 0 to 1 (1 clicked, 0 not); counts go by "
-            "another name"
+            f"{path}, row {more[0] + 1}: {name} {labels[more[0]]:g}: a click label must be a share from 0 to 1 (1 clicked, 0 not); give a column of "
+            "counts another name"
         )
     return labels
 
@@ -432,7 +432,7 @@ def _ids(path: Path, frame: pl.DataFrame, name: str) -> NDArray[np.bytes_]:
         raise DataError(f"{path}, row {empty.arg_true()[0] + 1}: column {name!r} is empty: every row must name its {name}")
     broken = column.str.contains("\0", literal=True)
     if broken.any():
-        raise DataError(f"{path}, row {broken.arg_true()[0] + 1}: column {name!r} has the character 0 in an id")
+        raise DataError(f"{path}, row {broken.arg_true()[0] + 1}: column {name!r} has a NUL character in an id")
     long = column.str.len_bytes() > letor.LONGEST_ID
     if long.any():
         row = int(long.arg_true()[0])

@@ -78,13 +78,13 @@ def analyse(log: ClickLog, team: str, method: str, level: float) -> Duels:
     sessions = _sessions(results, lists, rankers)
     if method == "probabilistic" and sessions.length is None and (sessions.rank == 0).any():
         notes.append(
-            "some results are in one ranker's list only: probabilistic pages prefer the longer list, where lists are short; add columns "
+            "some results are in one ranker's list only: with short lists, probabilistic pages prefer the longer one; add columns "
             f"{LENGTH_OF}{rankers[0]}, … (documents in each list) to correct this"
         )
     whose = results.group_by("page", maintain_order=True).agg(pl.col("session").first())["session"].rank("dense").to_numpy()
     if len(set(whose)) < n_pages:
         notes.append(
-            f"of {number_of(len(set(whose)), 'session')} some have several pages: intervals and p-values are Student's over sessions"
+            f"some of the {number_of(len(set(whose)), 'session')} have several pages, so intervals and p-values are by Student's t over sessions"
         )
     try:
         found = duels(preferences(sessions, method), level, whose)
@@ -93,7 +93,7 @@ def analyse(log: ClickLog, team: str, method: str, level: float) -> Duels:
     notes += _gaps(results, lists.places, method)
     if method == "balanced":
         notes.append(
-            "balanced pages can prefer a ranker whose users click at random, where one list is the other with a document moved up; "
+            "balanced pages can prefer a ranker whose users click at random, if one list is the other with a document moved up; "
             "team-draft and probabilistic pages do not"
         )
     clicked = results.filter("clicked")["page"].n_unique()
@@ -192,7 +192,7 @@ def _one_a_place(results: pl.DataFrame, places: list[str], notes: list[str]) -> 
         return results
     n_pages = results["page"].n_unique()
     notes.append(
-        f"{number_of(len(wrong), 'page')} of {n_pages:,} on which a ranker has several documents at one rank of its list left out: "
+        f"{number_of(len(wrong), 'page')} of {n_pages:,} left out, on which a ranker has several documents at one rank of its list: "
         f"check {', '.join(places)}, and that clicks.interaction tells the pages of a session apart"
     )
     return results.filter(~pl.col("page").is_in(wrong.to_list()))

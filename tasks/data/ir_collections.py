@@ -68,11 +68,9 @@ def _lines(written: str, name: str, what: str) -> Iterator[str]:
     except (_NotHereError, OSError, RuntimeError, ValueError) as error:
         if refused or isinstance(error, FileNotFoundError):
             raise DataError(
-                f"{written}: its {what} are not on this machine, and nothing is downloaded; ir_datasets export {name} {what} brings them"
+                f"{written}: its {what} are not on this machine, and nothing is downloaded automatically; ir_datasets export {name} {what} downloads them"
             ) from None
-        raise DataError(
-            f"{written}: ir_datasets does not read it: {(str(error) or type(error).__name__).splitlines()[0]}"
-        ) from None
+        raise DataError(f"{written}: ir_datasets cannot read it: {(str(error) or type(error).__name__).splitlines()[0]}") from None
 
 
 def _rows(written: str, collection: Any, what: str) -> Iterator[str]:

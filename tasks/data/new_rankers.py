@@ -25,7 +25,7 @@ HALF = 1000
 """Added to the seed that draws the half of the sessions which the other half's click model foretells."""
 POSITIONAL = ("rctr", "dctr", "pbm")
 """Click models in which what stands above a result does not matter."""
-_ALIKE = "position-based if a rank scales the clicks of every document alike, which trust in the first ranks does not"
+_ALIKE = "so can position-based if a rank scales the clicks on every document by the same factor (trust bias does not)"
 """What click models do not tell apart: with trust in the first ranks, pbm predicts clicks best too."""
 _AT_ODDS = 3.0
 """Standard errors that a difference of two estimates has to have; 2.58 were exceeded in 4 of 120 simulated logs of the position-based model."""

@@ -100,10 +100,10 @@ def pooled(
         found = retrieved.with_columns(pl.lit(1.0).alias(RETRIEVED))
         table = table.join(found, on=PAIR, how="left", maintain_order="left").with_columns(pl.col(RETRIEVED).fill_null(0.0))
     counts = [
-        (judged.join(retrieved, on="query", how="anti")["query"].n_unique(), "query", "judged and in no run: left out"),
-        (retrieved.join(judged, on="query", how="anti")["query"].n_unique(), "query", "of the runs not judged: left out"),
-        (nowhere, "document", "judged and in no run: unranked, as in trec_eval, and not learned from"),
-        (both.join(judged, on=PAIR, how="anti").height, "document", "retrieved and not judged: kept, without a label"),
+        (judged.join(retrieved, on="query", how="anti")["query"].n_unique(), "query", "judged but in no run: left out"),
+        (retrieved.join(judged, on="query", how="anti")["query"].n_unique(), "query", "in a run but not judged: left out"),
+        (nowhere, "document", "judged but in no run: unranked, as in trec_eval, and not learned from"),
+        (both.join(judged, on=PAIR, how="anti").height, "document", "retrieved but not judged: kept, without a label"),
         (int((judged["label"] < 0).sum()), "judgment", "below 0: read as 0"),
         *((both.join(one, on=PAIR, how="anti").height, "document", f"not in {name}") for name, one in lists.items()),
     ]

@@ -70,7 +70,9 @@ def ready_data(config: RunConfig) -> Ready:
         findings += [Finding("note", "clicks", note) for note in dict.fromkeys(note for _, notes in apart for note in notes)]
     if data.train and not data.valid:
         sizes = [about_queries(name).queries for name in (folds[0].valid, folds[0].train)]
-        findings.append(Finding("note", "valid", f"no files; {sizes[0]:,} of the {sum(sizes):,} training queries validate"))
+        findings.append(
+            Finding("note", "valid", f"no files; {sizes[0]:,} of the {sum(sizes):,} training queries are used for validation")
+        )
     scale = 1.0 if config.data.generate else config.scale
     sparse = not any(is_table(path) for path in chain(*groups.values()))
     fitted = [fit_together(fold, scale, config.seed, sparse, data.drop_telling) for fold in folds]
@@ -133,7 +135,7 @@ def require_weighing(config: RunConfig) -> None:
         if deaf:
             where, kind = deaf[0]
             able = [kind for kind, core in ltr.KINDS.items() if getattr(core, trait)]
-            raise DataError(f"{key}: rankers.{where} ({kind}) does not weigh {what}; choose from: {', '.join(able)}")
+            raise DataError(f"{key}: rankers.{where} ({kind}) does not support weights of {what}; choose from: {', '.join(able)}")
 
 
 def require_sources(config: RunConfig, folds: tuple[Fold, ...]) -> None:

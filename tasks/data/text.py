@@ -115,11 +115,11 @@ def require_counted_alike(where: object, reads: Collection[str], last: int, firs
     numbers = [int(name[1:]) for name in reads if re.fullmatch(r"f\d+", name)]
     if 0 in numbers and first_is_empty and last > max(numbers):
         raise DataError(
-            f"{where}: no line has feature 0, there is a feature {last}, and the model reads f0 to f{max(numbers)}: the text seems to be "
-            "counted from 1, and the model's was from 0; write both alike"
+            f"{where}: no line has feature 0, there is a feature {last}, and the model reads f0 to f{max(numbers)}: this text seems "
+            "to number features from 1, and the model's from 0; number both the same way"
         )
     if numbers and 0 not in numbers and not first_is_empty and last < max(numbers):
         raise DataError(
-            f"{where}: there is a feature 0, which the model does not read, and no feature {max(numbers)}, which it does: the text seems to be "
-            "counted from 0, and the model's was from 1; write both alike"
+            f"{where}: there is a feature 0, which the model does not read, and no feature {max(numbers)}, which it does: this text seems "
+            "to number features from 0, and the model's from 1; number both the same way"
         )

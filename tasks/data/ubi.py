@@ -275,8 +275,12 @@ def _notes(read: _Read, bases: dict[str, int], lost: tuple[int, int, int, int, i
         if named := sorted(repr(name) for name, own in bases.items() if own == base):
             notes.append(f"ranks count from {base} in {', '.join(named)}")
     counts = [
-        (read.without["text"], "line", "with another text of a query than before: left out"),
-        (read.without["answer"], "line", "with another answer of a query than before, such as its next page of results: left out"),
+        (read.without["text"], "line", "with a different text for a query than before: left out"),
+        (
+            read.without["answer"],
+            "line",
+            "with a different answer to a query than before, such as its next page of results: left out",
+        ),
         (
             elsewhere,
             "event",

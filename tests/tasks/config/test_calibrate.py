@@ -20,7 +20,7 @@ def test_sources_that_come_of_it():
     [
         ({}, {}, "people's labels are in judgments .* or are a source"),
         ({"judgments": "a", "source": "grade"}, {}, "give one of them"),
-        ({"source": "other"}, {}, "calibrate.source: 'other' is not named by data.sources"),
+        ({"source": "other"}, {}, "calibrate.source: 'other' must be listed in data.sources"),
         ({"source": "grade", "by": "market"}, {}, "calibrate.by: 'market' is not query, nor one of data.attributes: language"),
         ({"source": "grade"}, {"binarise": 1}, "calibrate: clean and binarise need human labels"),
         ({"source": "grade"}, {"sources": ["grade", "machine"]}, "two label sources are named 'machine'"),

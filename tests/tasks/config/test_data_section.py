@@ -20,8 +20,8 @@ def test_one_file_is_a_list_of_one():
     ("written", "rule"),
     [
         ({"files": ["a"], "shares": (0.5, 0.5, 0.5)}, "sum to 1"),
-        ({"train": ["a"], "valid": ["b"], "test": ["c"], "folds": 3}, "folds goes with files or qrels"),
-        ({"generate": Generate(), "runs": {"a": ["b"]}}, "runs goes with files of data"),
+        ({"train": ["a"], "valid": ["b"], "test": ["c"], "folds": 3}, "folds needs files or qrels"),
+        ({"generate": Generate(), "runs": {"a": ["b"]}}, "runs cannot be combined with generated data"),
         ({"qrels": ["a"]}, "qrels needs runs"),
         ({"files": ["a"], "runs": {"query": ["b"]}}, "a name that is not the query's"),
         ({"files": ["a"], "sources": ["binary"], "binarise": 1}, "two label sources are named 'binary'"),
@@ -30,11 +30,14 @@ def test_one_file_is_a_list_of_one():
         ({"generate": Generate(more={"a:b": {}})}, "label source 'a:b'"),
         ({"generate": Generate(more={"label": {}})}, "two label sources are named 'label'"),
         ({"generate": Generate(more={"click": {}})}, "two label sources are named 'click'"),
-        ({"generate": Generate(), "clicks": {"log": "l"}}, "clicks goes with files; generated data have a log of their own"),
-        ({"generate": Generate(), "sources": ["fresh"]}, "sources goes with files"),
+        (
+            {"generate": Generate(), "clicks": {"log": "l"}},
+            "clicks cannot be combined with generated data, which have their own click log",
+        ),
+        ({"generate": Generate(), "sources": ["fresh"]}, "sources cannot be combined with generated data"),
         ({"files": ["a"], "folds": 5, "shares": (0.8, 0.1, 0.1)}, "folds: 5 cuts them into equal parts; give one"),
-        ({"files": ["a"], "run_forms": ["rank"]}, "run_forms goes with runs"),
-        ({"files": ["a"], "binarise_into": "label"}, "binarise_into: label goes with binarise"),
+        ({"files": ["a"], "run_forms": ["rank"]}, "run_forms needs runs"),
+        ({"files": ["a"], "binarise_into": "label"}, "binarise_into: label needs binarise"),
     ],
 )
 def test_what_does_not_go_together(written, rule):

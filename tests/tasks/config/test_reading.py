@@ -80,7 +80,7 @@ def test_a_first_configuration_names_data_and_nothing_else():
         ({"data": {"generate": {"seed": -1}}}, r"data.generate.seed: input should be greater than or equal to 0 \(given: -1\)"),
         (
             {"data": {"files": "a", "clicks": {"log": "l", "similarity": 0.5}}},
-            "data.clicks: similarity: 0.5 says which queries are similar; it goes with queries: similar",
+            "data.clicks: similarity: 0.5 says which queries are similar; it needs queries: similar",
         ),
         ({**SHORT, "select": "ndgc"}, "unknown measure 'ndgc'"),
         ({**SHORT, "measures": []}, r"measures: list should have at least 1 item"),
@@ -101,8 +101,8 @@ def test_a_first_configuration_names_data_and_nothing_else():
         ({"data": {"parts": ["a", "b"]}}, "at least 3"),
         ({"data": {"files": "a", "folds": 2}}, "folds: 2 leaves nothing"),
         ({"data": {"files": "a", "shares": [0.5, 0.2, 0.2]}}, "sum to 1"),
-        ({"data": {"files": "a", "test": "b"}}, "test goes with train, and the data are named by files"),
-        ({"data": {"parts": ["a", "b", "c"], "folds": 5}}, "folds goes with files or qrels"),
+        ({"data": {"files": "a", "test": "b"}}, "test needs train, and the data are named by files"),
+        ({"data": {"parts": ["a", "b", "c"], "folds": 5}}, "folds needs files or qrels"),
         ({**SHORT, "rankers": {"a@b": {"kind": "least_squares"}}}, "ranker name 'a@b'"),
         ({**SHORT, "sweep": {"learning_rate": []}}, "sweep.learning_rate"),
         ({**SHORT, "sweep": {"n_leaves": [3.5]}}, "sweep at {'n_leaves': 3.5}"),
@@ -114,7 +114,7 @@ def test_a_first_configuration_names_data_and_nothing_else():
         ({**SHORT, "optimality": {"rankers": ["nobody"]}}, "no ranker 'nobody'"),
         ({**SHORT, "segments": {"baseline": "nobody"}}, "segments.baseline: no ranker 'nobody'; choose from: lambdamart, linear"),
         ({**SHORT, "segments": {"baseline": "linear", "rankers": ["lin"]}}, "segments.rankers: no ranker 'lin'"),
-        ({**SHORT, "segments": {"baseline": "linear", "rankers": ["linear"]}}, "segments: no ranker beside the baseline 'linear'"),
+        ({**SHORT, "segments": {"baseline": "linear", "rankers": ["linear"]}}, "segments: no ranker besides the baseline 'linear'"),
         (
             {"data": {"files": "a.csv", "attributes": ["language"]}, "segments": {"baseline": "linear", "by": ["langage"]}},
             "segments.by: no attribute 'langage'; choose from: language, documents",
@@ -125,7 +125,7 @@ def test_a_first_configuration_names_data_and_nothing_else():
         ({"data": {"files": "a.csv", "attributes": ["label"]}}, "attributes: the column 'label' is named twice"),
         ({"data": {"files": "a.csv", "attributes": ["a", "a"]}}, "attributes: the column 'a' is named twice"),
         ({"data": {"files": "a.csv", "attributes": ["a/b"]}}, "attributes: 'a/b': rename the column"),
-        ({"data": {"generate": {}, "attributes": ["a"]}}, "attributes: generated data have no column beside features"),
+        ({"data": {"generate": {}, "attributes": ["a"]}}, "attributes: generated data have no columns besides features"),
         ({**SHORT, "expect": {"values": {"nobody": {}}}}, "no ranker 'nobody'"),
     ],
 )

@@ -149,7 +149,7 @@ def test_lengths_are_shares_of_the_whole():
 def test_settings_near_an_end_of_their_range_are_told():
     config = parse(of(search={"space": {"learning_rate": RATE, "n_leaves": {"low": 2, "high": 9}, "leaf": ["newton", "gradient"]}}))
     assert config.at_ends("t", {"learning_rate": 0.0101, "n_leaves": 9, "leaf": "newton"}) == [
-        "learning_rate 0.0101 is at the smallest that is drawn, 0.01", "n_leaves 9 is at the largest that is drawn, 9",
+        "learning_rate 0.0101 is at the smallest value of its range, 0.01", "n_leaves 9 is at the largest value of its range, 9",
     ]  # fmt: skip
     assert config.at_ends("t", {"learning_rate": 0.1}) == []
     lowest = {"learning_rate": 0.01, "n_leaves": 5}

@@ -66,7 +66,7 @@ def test_labels_are_worth_the_expected_gain_and_peoples_own_stay(folder, gain):
     np.testing.assert_allclose(found["label"][~judged], worth[found["machine"][~judged].astype(int)])
     np.testing.assert_array_equal(found["weight"], 1)
     said = [one.text for one in ready.findings if one.subject == "calibrate"]
-    assert said[0].startswith(f"people judged {judged.sum()} documents of 600 labels of the machine's, ")
+    assert said[0].startswith(f"people judged {judged.sum()} documents of the 600 documents that the machine labelled, ")
     assert f"0 → {worth[0]:.2f}, 1 → {worth[1]:.2f}, 2 → {worth[2]:.2f}" in said[0]
 
 
@@ -79,7 +79,7 @@ def test_a_file_says_what_a_column_says(folder):
 def test_groups_that_differ_are_taken_and_sure_labels_count_more(folder):
     ready, found = whole({**BY_COLUMN, "calibrate": {"source": "grade", "by": ["language", "query"], "weights": True}})
     said = [one.text for one in ready.findings if one.subject == "calibrate"]
-    assert said[1].startswith("calibrated by language: labels held out are likelier by +0.")
+    assert said[1].startswith("calibrated by language: log-likelihood of held-out labels +0.")
     assert said[2].startswith("not calibrated by ")
     judged = ~np.isnan(found["people"])
     assert len(np.unique(found["label"][~judged])) == 6
@@ -98,7 +98,7 @@ def test_labels_of_the_machine_that_nobody_judged_are_named(folder):
 def test_labels_of_the_machine_that_few_judged_are_named(folder):
     table = pl.read_csv("judged.csv")
     rare = table.with_row_index().filter(pl.col("label") == 2, pl.col("grade").is_not_null())["index"]
-    told = "people judged fewer than 5 of the documents that the machine labels 2 (4): what that label is worth is hardly known"
+    told = "people judged fewer than 5 of the documents that the machine labels 2 (4): what that label is worth is very uncertain"
     for kept in (4, 5):
         dropped = pl.int_range(pl.len()).is_in(rare[kept:].to_list())
         table.with_columns(grade=pl.when(~dropped).then(pl.col("grade"))).write_csv("judged.csv")

@@ -51,18 +51,18 @@ def test_labels_below_the_threshold_are_warned_of(good):
 def test_what_counts_as_relevant_is_told():
     labels = np.array([0.0, 1, 2, 2, 0, 1, 1, 0])
     queries = Queries(np.arange(16).reshape(8, 2), labels, np.array([0, 4, 8]))
-    largest = "count a label of 2 or more as relevant (conventions.threshold): label 2, 2 of 8 judged documents, in 1 of 2 queries"
+    largest = "count a label of 2 or more as relevant (conventions.threshold): label 2: 2 of 8 judged documents, in 1 of 2 queries"
     assert says(queries, "warning", largest)
     assert says(queries, "warning", "the largest label alone: set conventions.threshold: 1 if label 1 is relevant too")
-    assert says(queries, "note", "label 1, 2, 5 of 8 judged documents", conventions=Conventions(threshold=1))
-    assert says(replace(queries, labels=labels + 2), "warning", "that is all of them, so that all rankings have the same value")
+    assert says(queries, "note", "labels 1, 2: 5 of 8 judged documents", conventions=Conventions(threshold=1))
+    assert says(replace(queries, labels=labels + 2), "warning", "that is all of them, so all rankings have the same value")
     positives = replace(queries, labels=np.where(labels >= 2, labels, np.nan))
-    assert says(positives, "note", "label 2, 2 of 2 judged documents, in 1 of 2 queries"), "others count as not relevant"
+    assert says(positives, "note", "label 2: 2 of 2 judged documents, in 1 of 2 queries"), "others count as not relevant"
     assert says(positives, "warning", "that is all of them", conventions=Conventions(unlabelled="condensed"))
     two = replace(queries, labels=np.minimum(labels, 1))
-    assert says(two, "note", "label 1, 5 of 8 judged documents, in 2 of 2 queries", conventions=Conventions(threshold=1))
+    assert says(two, "note", "label 1: 5 of 8 judged documents, in 2 of 2 queries", conventions=Conventions(threshold=1))
     graded = replace(queries, labels=np.array([0.0, 1, 2, 3, 4, np.nan, 1, 0]))
-    assert says(graded, "note", "label 2, 3, 4, 3 of 7 judged documents, in 2 of 2 queries")
+    assert says(graded, "note", "labels 2, 3, 4: 3 of 7 judged documents, in 2 of 2 queries")
 
 
 def test_queries_that_teach_nothing():

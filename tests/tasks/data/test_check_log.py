@@ -46,13 +46,13 @@ def test_a_good_log(said):
     found = said(GOOD)
     assert not found["warning"]
     assert found["note"][0] == "4 sessions, 4 pages, 11 impressions, 5 clicks (4 the last of their page), ranks 1–3"
-    assert found["note"][1] == "clicks by rank, 1: 75.0%, 2: 50.0%, 3: 0.0%"
+    assert found["note"][1] == "click-through rate by rank, 1: 75.0%, 2: 50.0%, 3: 0.0%"
     assert found["note"][2].startswith(
         "2 of 3 clicked documents shown at several ranks: position bias can be separated from relevance at ranks 1–2"
     )
     assert found["note"][3] == (
         "1 of 2 judged queries in the log; 2 of 4 judged documents shown (50.0%); 2 of 5 shown documents judged (40.0%), "
-        "of those of judged queries 2 of 3 (66.7%)"
+        "or 2 of 3 (66.7%) of judged queries"
     )
 
 
@@ -65,7 +65,7 @@ def test_positions_that_cannot_be_told(said):
     fixed = [*page(1, "shoes", "ab", "a"), *page(2, "shoes", "ab", "b")]
     assert said(fixed)["warning"] == [
         "0 of 2 clicked documents shown at several ranks: position bias cannot be separated from relevance (all clicks): "
-        "click labels stay biased, and debias has nothing to go by"
+        "click labels stay biased, and debias cannot correct them"
     ]
     below = [*GOOD, *page(9, "shoes", "lmnop", "p")]
     assert any("at ranks 1–2, not with rank 5 (all clicks)" in text for text in said(below)["note"])
@@ -147,8 +147,8 @@ def test_documents_without_a_label_are_not_judged(said):
 def test_judged_queries_that_a_log_cannot_tell_apart_are_named(said):
     hashed = replace(JUDGED, ids=np.array([b"aB1", b"Ab1"]))
     assert said(GOOD, (hashed,))["warning"] == [
-        "2 of 2 judged queries differ from another only in letter case, spaces or Unicode's form (such as 'Ab1' and 'aB1'), so each has the "
-        "clicks of both, also where one is learned from and the other tested: ids that mean different queries must differ in more"
+        "2 of 2 judged queries differ from another only in letter case, spaces or Unicode's form (such as 'Ab1' and 'aB1'), so each gets the "
+        "clicks of both, even if one is used for training and the other for testing: ids of different queries must differ in more than that"
     ]
     other = replace(JUDGED, ids=np.array([b"Shoes", b"caps"]))  # in another part of the data
     assert said(GOOD, (JUDGED, other))["warning"][0].startswith("2 of 4 judged queries differ")

@@ -87,7 +87,7 @@ def test_too_few_sessions(tmp_path):
     pl.DataFrame({"session": ["s"], "query": ["q"], "document": ["a"], "rank": [1], "click": [1]}).write_parquet(
         tmp_path / "l.parquet"
     )
-    with pytest.raises(DataError, match=r"1 session cannot be cut into those to fit to and a share of 0\.2 to judge on"):
+    with pytest.raises(DataError, match=r"1 session cannot be split into a held-out share of 0\.2 and others to fit to"):
         compare_models(log_pages(ClickLog(log=tmp_path / "l.parquet")), 4.0, 0.2, 1)
 
 

@@ -78,9 +78,9 @@ def test_judgments_and_logged_features_are_a_data_set(workplace):
     section, notes = pool.fn(Data(qrels=["q.csv"], feature_logs=["f.ndjson"], runs={"dense": "r"}))
     assert notes == [
         "q.csv: 2 queries, 3 judgments",
-        "1 query judged and in no run: left out",
-        "1 document judged and in no run: unranked, as in trec_eval, and not learned from",
-        "1 document retrieved and not judged: kept, without a label",
+        "1 query judged but in no run: left out",
+        "1 document judged but in no run: unranked, as in trec_eval, and not learned from",
+        "1 document retrieved but not judged: kept, without a label",
         "2 documents not in run 'dense'",
         "1 document not in the feature logs",
     ]

@@ -45,5 +45,5 @@ def test_all_files_of_a_section_are_there(workplace):
 def test_a_file_that_may_not_be_read_is_told_before_anything_begins(workplace, monkeypatch):
     (workplace / "a.csv").write_text("query,label\n")
     monkeypatch.setattr("tasks.data.files.os.access", lambda path, mode: False)
-    with pytest.raises(DataError, match=r"^a\.csv: this file may not be read \(its permissions\)$"):
+    with pytest.raises(DataError, match=r"^a\.csv: no permission to read this file$"):
         located(Path("a.csv"))

@@ -76,9 +76,9 @@ def test_tables_name_their_features(workplace):
     opened = open_queries(fitted(turned).test)
     assert opened.names == ("f1", "f2", "f3")
     assert set(opened.features[:, 0].tolist()) == set(turned.features[:, 1].tolist())
-    with pytest.raises(DataError, match="test: misses the feature 'f3'"):
+    with pytest.raises(DataError, match="test: lacks the feature 'f3'"):
         fitted(short)
-    with pytest.raises(DataError, match="test: misses the feature 'f3', unlike"):
+    with pytest.raises(DataError, match="test: lacks the feature 'f3', unlike"):
         fitted(strange)
 
 

@@ -417,7 +417,7 @@ def test_sizes_of_queries_are_read_by_either_name(workplace, kind):
 def test_ids_that_cannot_be_told_apart_are_refused(workplace):
     for ids, said in (
         (["a", ""], "row 2: column 'query' is empty"),
-        (["a", "a\0"], "row 2: column 'query' has the character 0"),
+        (["a", "a\0"], "row 2: column 'query' has a NUL character"),
         (["a", "b" * 3000], "row 2: column 'query' holds 'bbb.* of 3,000 bytes: ids .* at most 2,048 bytes"),
     ):
         pl.DataFrame({"query": ids, "label": [1, 0], "f": [1.0, 2.0]}).write_parquet("a.parquet")

@@ -119,12 +119,14 @@ def test_pages_on_which_a_ranker_has_two_documents_at_one_rank_are_left_out_and_
     found = of(frame(rows), method)
     assert found.duels == of(frame(), method).duels
     assert found.notes[0] == (
-        "1 page of 4 on which a ranker has several documents at one rank of its list left out: check rank_old, rank_new, and that "
+        "1 page of 4 left out, on which a ranker has several documents at one rank of its list: check rank_old, rank_new, and that "
         "clicks.interaction tells the pages of a session apart"
     )
     nowhere = [("s4", "b", 1, 1, "new", None, 1), ("s4", "a", 2, 0, "old", None, 2)]
     assert of(frame([*ROWS, *nowhere]), method).pages == 4
-    with pytest.raises(DataError, match="0 pages to compare rankers on; two or more are needed; 3 pages of 3 on which a ranker"):
+    with pytest.raises(
+        DataError, match="0 pages to compare rankers on; two or more are needed; 3 pages of 3 left out, on which a ranker"
+    ):
         of(frame().with_columns(rank_old=pl.lit(1)), method)
     assert of(frame(rows)).pages == 4
 
@@ -241,7 +243,7 @@ def test_sessions_of_several_pages_are_what_differs_at_random(of):
     found = of(many)
     assert found.pages == 30
     assert found.duels[0].error > of(frame()).duels[0].error / 2
-    assert "of 3 sessions some have several pages: intervals and p-values are Student's over sessions" in found.notes
+    assert "some of the 3 sessions have several pages, so intervals and p-values are by Student's t over sessions" in found.notes
     assert not any("several pages" in note for note in of(frame()).notes)
 
 
@@ -253,7 +255,9 @@ def test_lengths_of_lists_are_read_and_missed_where_results_are_in_one_alone(of)
     ]
     log = frame(rows)
     found = of(log, "probabilistic")
-    assert any("in one ranker's list only: probabilistic pages prefer the longer list" in note for note in found.notes)
+    assert any(
+        "in one ranker's list only: with short lists, probabilistic pages prefer the longer one" in note for note in found.notes
+    )
     told = of(log.with_columns(length_old=pl.lit(2), length_new=pl.lit(1)), "probabilistic")
     assert not any("longer list" in note for note in told.notes)
     assert told.duels[0].preference < found.duels[0].preference, "the short list draws its document more often"

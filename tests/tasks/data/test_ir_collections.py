@@ -98,8 +98,11 @@ def test_downloads_are_as_they_were_afterwards(collections):
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("away", "its qrels are not on this machine, and nothing is downloaded; ir_datasets export away qrels brings them"),
-        ("broken", "ir_datasets does not read it: All download sources failed"),
+        (
+            "away",
+            "its qrels are not on this machine, and nothing is downloaded automatically; ir_datasets export away qrels downloads them",
+        ),
+        ("broken", "ir_datasets cannot read it: All download sources failed"),
         ("small/2091", "ir_datasets has no collection 'small/2091'; did you mean small/2019?"),
         ("runless:scoreddocs", "this collection has no scoreddocs"),
         ("spaced", "id 'a b': TREC's files hold ids without spaces"),

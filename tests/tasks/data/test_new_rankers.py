@@ -40,7 +40,7 @@ def test_rankers_are_worth_what_their_users_give_them(read):
     best, worst = (one.estimates for one in found)
     assert all(a.low > b.high for a, b in zip(best, worst, strict=True))
     assert best[0].gain > 0 > worst[0].gain
-    assert "item-position can be relied on, and position-based if a rank scales the clicks of every document alike" in advice
+    assert "item-position can be relied on, and so can position-based if a rank scales the clicks on every document" in advice
     assert not any(one.notes for one in found)
 
 
@@ -69,7 +69,7 @@ def test_a_model_by_positions_that_is_as_good_as_the_best_is_enough():
     """With another seed it would have won, and the opposite been said."""
     assert to_go_by("ubm", ["dcm", "pbm"]) == (
         "ubm predicts clicks best here, and pbm does not differ significantly from it: the results above a result are not shown to matter, so item-position "
-        "can be relied on, and position-based if a rank scales the clicks of every document alike, which trust in the first ranks does not; cascade and "
+        "can be relied on, and so can position-based if a rank scales the clicks on every document by the same factor (trust bias does not); cascade and "
         "doubly-robust hold either way"
     )
     assert to_go_by("pbm", ["ubm", "dctr", "dcm"]) == to_go_by("ubm", ["pbm"]).replace("ubm", "pbm", 1).replace(
@@ -89,7 +89,7 @@ def test_estimates_that_contradict_each_other_are_told(tmp_path):
     item, positional = found.estimates
     assert item.low < truth < item.high
     assert abs(positional.value - truth) > 3 * positional.error
-    assert "so item-position can be relied on, and position-based if a rank scales the clicks" in advice
+    assert "so item-position can be relied on, and so can position-based if a rank scales the clicks" in advice
     assert found.notes[0].startswith(f"worst: position-based is {positional.value - item.value:+.4f} ±")
     assert found.notes[0].endswith("clicks are not those of the position-based model here, so rely on item-position")
 

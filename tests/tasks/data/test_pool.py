@@ -28,10 +28,10 @@ def test_judgments_and_runs_are_a_data_set(workplace):
         ("q2", "a", 1.0, 1.0, None, 1.0),
     ]
     assert notes == [
-        "1 query judged and in no run: left out",
-        "1 query of the runs not judged: left out",
-        "1 document judged and in no run: unranked, as in trec_eval, and not learned from",
-        "1 document retrieved and not judged: kept, without a label",
+        "1 query judged but in no run: left out",
+        "1 query in a run but not judged: left out",
+        "1 document judged but in no run: unranked, as in trec_eval, and not learned from",
+        "1 document retrieved but not judged: kept, without a label",
         "1 judgment below 0: read as 0",
         "1 document not in run 'bm25'",
         "4 documents not in run 'dense'",

@@ -71,5 +71,5 @@ def test_files_that_differ_names_that_are_taken_and_data_of_another_kind(folder)
     Path("q.csv").write_text("query,x\n1,2\n")
     with pytest.raises(DataError, match=r"data\.query_features: 'x' is the name of another feature"):
         pool.fn(parse({"data": {"qrels": "judged", "runs": {"x": "x.run", "y": "y.run"}, "query_features": "q.csv"}}).data)
-    with pytest.raises(ConfigError, match="query_features goes with qrels; in files they are columns"):
+    with pytest.raises(ConfigError, match="query_features needs qrels; in files, query features are columns"):
         parse({"data": {"files": "a.csv", "query_features": "q.csv"}})

@@ -129,19 +129,19 @@ CALIBRATED = {"sources": ["grade"], "calibrate": {"source": "grade", "weights": 
         (
             {"weight": "a"},
             {"t": {"kind": "lambdamart"}, "r": {"kind": "rankboost"}},
-            r"data\.weight: rankers\.r \(rankboost\) does not weigh queries; choose from: lambdamart, lambdarank, column",
+            r"data\.weight: rankers\.r \(rankboost\) does not support weights of queries; choose from: lambdamart, lambdarank, column",
         ),
         (
             CALIBRATED,
             {"a": {"kind": "column", "feature": "a"}, "net": {"kind": "lambdarank"}},
-            r"data\.calibrate\.weights: rankers\.net \(lambdarank\) does not weigh documents; choose from: lambdamart, ",
+            r"data\.calibrate\.weights: rankers\.net \(lambdarank\) does not support weights of documents; choose from: lambdamart, ",
         ),
         (
             CALIBRATED,
             {"both": {"kind": "average", "of": [{"kind": "lambdamart"}, {"kind": "lambdarank"}]}},
-            r"rankers\.both\.of \(lambdarank\) does not weigh documents",
+            r"rankers\.both\.of \(lambdarank\) does not support weights of documents",
         ),
-        (CALIBRATED, "auto", r"rankers\.linear \(lambdarank\) does not weigh documents"),
+        (CALIBRATED, "auto", r"rankers\.linear \(lambdarank\) does not support weights of documents"),
     ],
 )
 @pytest.mark.usefixtures("prefect_server", "workplace")
@@ -216,7 +216,9 @@ def test_without_validation_files_some_training_queries_validate(workplace):
         data = ready_data(config)
         (fold,) = data.folds
         assert [open_queries(name).n_queries for name in fold.roles.values()] == [15, 5, 10]
-        assert "valid: no files; 5 of the 20 training queries validate" in [f"{f.subject}: {f.text}" for f in data.findings]
+        assert "valid: no files; 5 of the 20 training queries are used for validation" in [
+            f"{f.subject}: {f.text}" for f in data.findings
+        ]
     own, held = (set(open_queries(name).keys.tolist()) for name in (fold.train, fold.valid))
     assert not own & held
     (workplace / "train.txt").write_text(letor(range(1)))

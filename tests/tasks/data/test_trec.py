@@ -127,7 +127,7 @@ def test_runs_that_do_not_fit_the_data_are_refused(folder):
     ("data", "says"),
     [
         ({"qrels": "q"}, "qrels needs runs: TREC runs"),
-        ({"generate": {}, "runs": {"bm25": "r"}}, "runs goes with files of data"),
+        ({"generate": {}, "runs": {"bm25": "r"}}, "runs cannot be combined with generated data"),
         ({"files": "a", "runs": {"label": "r"}}, "runs.label: .*a name that is not"),
         ({"files": "a", "runs": {"bm25": []}}, "runs.bm25: a run has at least one file"),
         ({"files": "a", "qrels": "q", "runs": {"bm25": "r"}}, "given: files, qrels"),

@@ -105,7 +105,7 @@ def test_a_second_page_of_results_is_counted_whichever_id_it_has(log):
     path, notes = ubi_log(log([asked, asked, following, *clicks]))
     assert pl.read_parquet(path).select("document", "rank", "click").rows() == [("a", 1, 0), ("b", 2, 1), ("d", 4, 2)]
     assert notes[-2:] == [
-        "1 line with another answer of a query than before, such as its next page of results: left out",
+        "1 line with a different answer to a query than before, such as its next page of results: left out",
         "1 result named by clicks alone, by no impression and no answer: counted as shown only where clicked, so that every showing is a click",
     ]
     clicks[1]["query_id"] = "2"
@@ -185,7 +185,7 @@ def test_a_query_has_one_text(log):
     again = {"query_id": "1", "client_id": "c", "user_query": "radio"}
     path, notes = ubi_log(log([*LINES, again, again]))
     assert "radio" not in pl.read_parquet(path).filter(pl.col("interaction") == "1")["query"].to_list()
-    assert "2 lines with another text of a query than before: left out" in notes
+    assert "2 lines with a different text for a query than before: left out" in notes
 
 
 def _ubi(lines):
