@@ -76,7 +76,7 @@ if "NUMBA_CACHE_DIR" not in os.environ:
 def refused(place: Path) -> PermissionError:
     """What a user is told who may not read or write what another user made in a folder of both."""
     return PermissionError(
-        f"{place}: this user may not read or write here; the state of a folder that several users work in must be readable and writable for their "
+        f"{place}: you have no permission to read or write this; in a folder that several users work in, it must be readable and writable for their "
         "group (chmod -R g+rwX .lambdaflow mlruns, and umask 002 for each), or use another folder"
     )
 

@@ -95,11 +95,11 @@ def _training(commands: Any) -> None:
         "--runner",
         default=None,
         metavar="ENGINE",
-        help="engine that trains the cells: threads[=N], processes[=N], dask[=N] or dask=tcp://HOST:PORT (default: threads; without N as many as the configuration's workers, of processes and Dask no fewer than two)",
+        help="engine that trains the cells: threads[=N], processes[=N], dask[=N] or dask=tcp://HOST:PORT (default: threads; N defaults to the configuration's workers, and to at least two for processes and Dask)",
     )
     _json_line(run)
     run.add_argument(
-        "--record", metavar="FILE.json", help="keep the results in a small file, and report differences from those already there"
+        "--record", metavar="FILE.json", help="keep the results in a small file, and report what changed since it was last written"
     )
 
     refit = _command(commands, "refit", training.refit, "retrain what a finished run chose on all its data")
@@ -159,7 +159,7 @@ def _judged(commands: Any) -> None:
         "estimate how people would judge TREC runs, from machine labels and a random sample of human ones",
     )
     correct.add_argument("runs", nargs="+", metavar="[NAME=]RUN", help="TREC runs: query Q0 document rank score tag")
-    correct.add_argument("--machine", required=True, metavar="FILE", help="machine judgments of every pair of query and document")
+    correct.add_argument("--machine", required=True, metavar="FILE", help="machine judgments of every query-document pair")
     correct.add_argument("--people", required=True, metavar="FILE", help="human judgments of a random sample of these pairs")
     correct.add_argument("--measure", default="dcg@10", metavar="MEASURE", help="measure, p@k or dcg@k (default: dcg@10)")
     correct.add_argument("--level", type=float, default=0.95, help="confidence level of the intervals (default: 0.95)")
@@ -184,7 +184,7 @@ def _logs(commands: Any) -> None:
         "-o",
         "--output",
         metavar="TABLE",
-        help="file for the attractiveness of every pair of query and document: .parquet, .csv or .tsv",
+        help="file for the attractiveness of every query-document pair: .parquet, .csv or .tsv",
     )
     clicks.add_argument(
         "--held-out",
@@ -193,9 +193,7 @@ def _logs(commands: Any) -> None:
         metavar="SHARE",
         help="share of sessions held out to judge the models on (default: 0.2)",
     )
-    clicks.add_argument(
-        "--seed", type=_natural, default=1, help="random seed for the split into sessions to fit to and held-out ones (default: 1)"
-    )
+    clicks.add_argument("--seed", type=_natural, default=1, help="random seed that chooses the held-out sessions (default: 1)")
     _json_line(clicks)
 
     offpolicy = _command(
@@ -217,7 +215,7 @@ def _logs(commands: Any) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="estimator: item-position, position-based, cascade or doubly-robust (default: all)",
+        help="estimator: item-position, position-based, cascade or doubly-robust (repeatable; default: all)",
     )
     offpolicy.add_argument(
         "--clip",
@@ -314,7 +312,7 @@ def _models(commands: Any) -> None:
     )
     optimality.add_argument("--seed", type=_natural, default=1, help="random seed for the directions (default: 1)")
     optimality.add_argument(
-        "--escape", type=_natural, default=0, metavar="EPOCHS", help="number of epochs to train a net on for (default: 0)"
+        "--escape", type=_natural, default=0, metavar="EPOCHS", help="number of further epochs to train a net for (default: 0)"
     )
     optimality.add_argument("-o", "--output", metavar="PAGE.html", help="file to write the page with the figures to")
 
@@ -366,7 +364,7 @@ def _models(commands: Any) -> None:
         nargs="+",
         type=_not_empty,
         metavar="RUN[:RANKER]",
-        help="two or more finished runs, by id; of each the best ranker unless one is named",
+        help="two or more finished runs, by id; the best ranker of each unless one is named",
     )
     compare.add_argument(
         "--measure", action="append", default=[], metavar="MEASURE", help="measure (default: all that the runs share)"

@@ -36,7 +36,7 @@ def _described(error: Exception) -> str:
     if _of_a_server(error):
         print(file=sys.stderr)  # behind what Prefect says of its logs without ending its line
     if (full := _full_disk(error)) is not None:
-        return f"no space left on the device{full and ' for '}{full}: what is finished is kept, make room and run the same command again"
+        return f"no space left on the device{full and ' for '}{full}: what is finished is kept; free some space and run the same command again"
     if isinstance(error, UnicodeEncodeError) and error.encoding == "utf-8":
         return f"{error.object.encode('utf-8', 'backslashreplace').decode()}: the name of this file or folder is not UTF-8 text; rename it"
     if isinstance(error, PermissionError) and error.filename and _is_kept(str(error.filename)):
@@ -47,7 +47,7 @@ def _described(error: Exception) -> str:
         given = (
             "the password in PREFECT_API_AUTH_STRING is not the server's"
             if os.environ.get("PREFECT_API_AUTH_STRING")
-            else ("it wants a password: PREFECT_API_AUTH_STRING=user:password")
+            else ("it requires a password: PREFECT_API_AUTH_STRING=user:password")
         )
         return f"Prefect at {os.environ.get('PREFECT_API_URL', 'its own address')} refuses to answer: {given}"
     if type(error).__name__ == "MlflowException" and (forbidden := _FORBIDDEN.search(str(error))):
@@ -55,14 +55,14 @@ def _described(error: Exception) -> str:
         if "Host header" in answer:
             return f"MLflow at {address} refuses to answer (403): {answer}; start it with --allowed-hosts"
         asked = forbidden[1].partition("/mlflow/")[2] or forbidden[1]
-        return f"MLflow at {address} does not allow this user {asked} (403: {answer}); its administrator gives that right"
+        return f"MLflow at {address} does not allow this user {asked} (403: {answer}); ask its administrator for that permission"
     if type(error).__name__ == "MlflowException" and _REFUSED.search(str(error).split("Response body")[0]):
         return (
             f"MLflow at {os.environ.get('MLFLOW_TRACKING_URI', 'its address')} refuses to answer: set MLFLOW_TRACKING_USERNAME and "
             "MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN, to what it accepts"
         )
     if type(error).__name__ == "MlflowException" and _ANOTHER_PAGE.search(str(error)):
-        return f"{os.environ.get('MLFLOW_TRACKING_URI', 'its address')} is no MLflow server: it answers with a page; MLFLOW_TRACKING_URI needs its host, port and path"
+        return f"{os.environ.get('MLFLOW_TRACKING_URI', 'its address')} is not an MLflow server: it answers with a web page; set MLFLOW_TRACKING_URI to the server's host, port and path"
     for one in (error, error.__cause__):
         if type(one).__module__.startswith("httpx"):
             global unanswered
@@ -70,7 +70,7 @@ def _described(error: Exception) -> str:
             where = os.environ.get("PREFECT_API_URL", "its own address")
             return f"Prefect at {where} does not answer: {one}; what is finished is kept, run the same command again"
     if isinstance(error, RuntimeError) and str(error).startswith("Failed to reach API at"):
-        return f"{os.environ.get('PREFECT_API_URL', 'its own address')} is no Prefect server that answers; PREFECT_API_URL is its address and /api"
+        return f"{os.environ.get('PREFECT_API_URL', 'its own address')}: no Prefect server answers; PREFECT_API_URL must be its address followed by /api"
     return f"{type(error).__name__}: {error} (--debug shows where)"
 
 

@@ -76,7 +76,7 @@ def require_workers(config: RunConfig) -> None:
     context = FlowRunContext.get()
     if config.parts > 1 and context and type(context.task_runner).__name__ != "DaskTaskRunner":
         engine = f"--runner dask={config.parts} or dask=tcp://HOST:PORT"
-        ways = f"which a deployment has not; schedule `lambdaflow run` with {engine}" if is_deployed() else f"add {engine}"
+        ways = f"which a deployment does not have; schedule `lambdaflow run` with {engine}" if is_deployed() else f"add {engine}"
         raise ConfigError(f"parts: {config.parts} need Dask workers to hold them: {ways}")
 
 

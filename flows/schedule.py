@@ -257,7 +257,7 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Seque
             assert isinstance(deployment, UUID)
             print(
                 f"{config.name}: {cron}, at {masked(address).removesuffix('/api')}{told}\n"
-                f"next {first:%Y-%m-%d %H:%M} ({zone}). Ctrl-C ends it; the configuration is read once, now.",
+                f"next run {first:%Y-%m-%d %H:%M} ({zone}). Ctrl-C stops serving; later edits of the configuration have no effect.",
                 flush=True,
             )
             _tell_missing_files(config)

@@ -55,7 +55,7 @@ WORDS = {"optimum": "green", "not": "red", "inconclusive": "yellow"}
 """Styles of the words in columns that evidence adds."""
 
 
-LETTERS = "Letters: rankers that this one beats (paired t, 95 %; in brackets 90 %; not corrected for several pairs)."
+LETTERS = "Letters: rankers that this one beats (paired t-test at 95 %, in brackets 90 %; not corrected for multiple comparisons)."
 
 
 def _console(words: TextIO) -> Console:
@@ -97,9 +97,9 @@ def show(outcome: RunOutcome, words: TextIO) -> None:
         console.print(_plain(f"{note}; values beyond it may be better."), style="yellow", highlight=False)
     console.print(_plain(outcome.summary), f"Report: {report_page(outcome)}", sep="\n", highlight=False)
     if outcome.models:
-        console.print(_plain(f"Models, as commands accept them: {outcome.called}"), highlight=False, soft_wrap=True)
+        console.print(_plain(f"Models, as named in commands: {outcome.called}"), highlight=False, soft_wrap=True)
     if pages := _own_pages(outcome):
-        console.print(f"To see it in {pages}: [bold]lambdaflow ui[/bold]   (run {outcome.run_id[:8]})", highlight=False)
+        console.print(f"To view the run in {pages}: [bold]lambdaflow ui[/bold]   (run {outcome.run_id[:8]})", highlight=False)
     if outcome.link:
         console.print(_plain(outcome.link), highlight=False, soft_wrap=True)
 
@@ -180,12 +180,12 @@ def show_study(outcome: "StudyOutcome", name: str, words: TextIO) -> None:
         _print_either_way(console, len(table.datasets) + 1, partial(_datasets, table, measure, title))
     wins = ", ".join(f"{ranker} {n}" for ranker, n in table.wins.items() if n)
     console.print(
-        f"Best in a column: {wins}.\n+ −: significantly better or worse than the best baseline (95 %; in brackets 90 %).",
+        f"Columns in which a ranker is best: {wins}.\n+ −: significantly better or worse than the best baseline (95 %; in brackets 90 %).",
         highlight=False,
     )
     console.print(f"Report: {outcome.report}", highlight=False)
     if called := [f"  {one.config.name}: {one.called}" for one in outcome.runs if one.models]:
-        console.print(_plain("\n".join(["Models, as commands accept them:", *called])), highlight=False, soft_wrap=True)
+        console.print(_plain("\n".join(["Models, as named in commands:", *called])), highlight=False, soft_wrap=True)
 
 
 def show_scorecards(cards: Sequence[Scorecard], words: TextIO) -> None:
@@ -244,7 +244,7 @@ def show_pair(pair: ShownPair, words: TextIO) -> None:
     for change in pair.why.changes[:3]:
         console.print(_plain(pair.change_text(change)), highlight=False)
     if not pair.why.changes:
-        console.print("no change of one feature to a value of these data would swap them", highlight=False)
+        console.print("no change of a single feature to a value found in these data would swap them", highlight=False)
 
 
 def show_wrong_order(summary: Summary, words: TextIO) -> None:
@@ -258,8 +258,8 @@ def show_wrong_order(summary: Summary, words: TextIO) -> None:
         table.add_row(_plain(row.feature), f"{row.contribution:+.4g}", f"{row.size:.4g}", f"{row.first:,}", f"{row.nearest:,}")
     table.caption = (
         f"Over the worst pair of each query ({summary.method}). Mean contribution: to the upper document's score minus the lower one's; mean "
-        "size: without its sign. Largest reason: pairs where the feature contributes most. Smallest change: pairs where changing this feature "
-        "is the smallest change that puts them right."
+        "size: its absolute value. Largest reason: number of pairs in which the feature contributes most. Smallest change: number of pairs in "
+        "which changing this feature is the smallest change that corrects the order."
     )
     if summary.pairs:
         _print_table(console, table)

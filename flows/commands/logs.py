@@ -36,7 +36,7 @@ def clicks(given: argparse.Namespace) -> int:
     show_click_models(compared, notes, chosen, words_of(given))
     if given.output:
         print(
-            f"wrote the attractiveness of {len(chosen.table):,} pairs of query and document by {chosen.name} to {given.output}",
+            f"wrote the attractiveness of {len(chosen.table):,} query-document pairs, estimated by {chosen.name}, to {given.output}",
             file=words_of(given),
         )
     if given.json:

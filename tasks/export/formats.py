@@ -110,8 +110,8 @@ def _require_holds(ranker: ltr.Ranker, path: Path, to: str) -> None:
     if form not in format.writers:
         able = [name for name, other in FORMATS.items() if form in other.writers]
         raise DataError(
-            f"{path}: {to} holds {', '.join(format.writers)}, and this ranker ({ranker.kind}) is of the form {form!r}; "
-            + (f"formats that hold it: {', '.join(able)}" if able else "no format holds it")
+            f"{path}: {to} can express {', '.join(format.writers)}, but not this ranker ({ranker.kind}: {form}); "
+            + (f"choose from: {', '.join(able)}" if able else "no format can")
         )
 
 
@@ -310,7 +310,7 @@ def _no_missing_values(ranker: ltr.Ranker, to: str, complete: bool) -> str:
 def _without_constant(ranker: ltr.Ranker, to: str, complete: bool) -> str:
     dropped = form_of(ranker) == "linear net" and to in ("linear", "solr", "opensearch")
     return (
-        "the net's scores less a constant, on features as they are: the rankings are the same where no feature is missing"
+        "weights of unscaled features, without a constant that the net adds to every score: rankings are the same if no feature is missing"
         if dropped
         else ""
     )

@@ -98,7 +98,7 @@ def predict(
     notes = [told_unknown(path, name, count, scores.height, example) for name, (count, example) in unknown.items()]
     if is_table(found) and "query" not in scores.columns:
         notes.append(
-            f"{path}: no column {data.query!r}, so that scores are written without a query; --set query=NAME names another"
+            f"{path}: no column {data.query!r}, so scores are written without query ids; --set query=NAME names the column"
         )
     return Predicted(scores.height, tuple(notes))
 

@@ -179,13 +179,13 @@ def find_run(reference: str) -> Tracked:
         )
     if not found and (elsewhere := other_experiment(reference)):
         raise DataError(
-            f"{reference}: this run is in MLflow's experiment {elsewhere!r}, and ours are in {EXPERIMENT!r}; where it was renamed, give it "
-            "its name back (and rename the new one first)"
+            f"{reference}: this run is in MLflow's experiment {elsewhere!r}, and runs are looked up in {EXPERIMENT!r}; if that was renamed, "
+            "restore its name (and rename the new one first)"
         )
     if not found:
         raise DataError(f"{reference}: not a model folder, and no run id starts with {reference!r}{_meant(reference)}")
     if found[0].tags.keys().isdisjoint((RUN_KEY, CELL_KEY)):
-        raise DataError(f"{reference}: this run was not written by lambdaflow, whose commands read none of others")
+        raise DataError(f"{reference}: this run was not written by lambdaflow, whose commands read only its own")
     if parts := {name.removeprefix(_OF_STUDY): run_id for name, run_id in found[0].tags.items() if name.startswith(_OF_STUDY)}:
         named = ", ".join(f"{name} {run_id[:8]}" for name, run_id in sorted(parts.items()))
         raise DataError(f"{reference}: this is a study; name one of its runs: {named}")

@@ -24,7 +24,7 @@ def require_escaped(address: str, name: str) -> str:
     of_a_database = re.match(r"(postgresql|mysql|mssql)\b", scheme) and "@" in beyond.partition("?")[0]
     cut = not at and "@" in beyond and (of_a_database or not re.fullmatch(r"\d*", password))
     if beyond and not beyond.startswith("/") and (cut or (at and re.search(r"[@'\"\s]", user.partition(":")[2]))):
-        raise TrackingError(f"{name}: its password has one of @ / ? # ' \", which addresses write as %40 %2F %3F %23 %27 %22")
+        raise TrackingError(f"{name}: the password contains one of @ / ? # ' \", which must be written as %40 %2F %3F %23 %27 %22")
     return address
 
 

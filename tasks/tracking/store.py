@@ -193,7 +193,7 @@ def _require_database() -> None:
     if _is_folder(address) and not MLFLOW_ALLOW_FILE_STORE.get():
         raise TrackingError(
             f"MLFLOW_TRACKING_URI={address}: MLflow keeps runs in databases, no longer in folders: name one (sqlite:///FILE), or a server; "
-            "MLFLOW_ALLOW_FILE_STORE=true opens a folder of before"
+            "MLFLOW_ALLOW_FILE_STORE=true opens a folder of an older MLflow"
         )
     if not re.match(r"(postgresql|mysql|mssql)\b", address):
         return

@@ -109,8 +109,8 @@ class Tracked:
             name for name in found if name in logged and not isclose(found[name], logged[name], rel_tol=1e-9, abs_tol=1e-12)
         ]:
             raise DataError(
-                f"run {self.id[:8]}: the mean of {other[0]} in its values.parquet is {found[other[0]]:.6g}, and the run noted {logged[other[0]]:.6g}: the file "
-                "was exchanged; --fresh creates it again"
+                f"run {self.id[:8]}: the mean of {other[0]} in its values.parquet is {found[other[0]]:.6g}, but the run logged {logged[other[0]]:.6g}: the file "
+                "was replaced; --fresh creates it again"
             )
         return path
 
@@ -131,8 +131,8 @@ def require_digest(whose: str, folder: Path, digest: str | None) -> None:
         return  # `ltr.load` says what is wrong with it
     if digest and found != digest:
         raise DataError(
-            f"{whose}: the files of its model are another model's (digest {str(found)[:8]}, and {digest[:8]} was noted): they were exchanged; bring them "
-            "back, or run the same configuration again with --fresh"
+            f"{whose}: the files of its model are another model's (digest {str(found)[:8]}, and {digest[:8]} was noted): they were replaced; restore "
+            "them, or run the same configuration again with --fresh"
         )
 
 

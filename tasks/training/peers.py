@@ -54,7 +54,7 @@ class Peers:
         try:
             self._connect(addresses, token)
         except TimeoutError as error:
-            raise ConnectionError("not all parts have come together") from error
+            raise ConnectionError("not all parts have connected") from error
 
     def _connect(self, addresses: Sequence[tuple[str, int]], token: bytes) -> None:
         place = self.place

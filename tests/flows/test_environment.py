@@ -135,7 +135,7 @@ def test_a_state_that_another_user_has_closed_is_told_before_prefect_looks_into_
     monkeypatch.setattr(os, "stat", closed)
     assert main(["run", "none.yaml"]) == 1
     told = capsys.readouterr().err
-    assert told.startswith(f"error: {home}: this user may not read or write here; ")
+    assert told.startswith(f"error: {home}: you have no permission to read or write this; ")
     assert "chmod -R g+rwX" in told
     assert main(["interleave", "plan", "--preference", "0.05"]) == 0, "this needs nothing of it"
 

@@ -32,7 +32,7 @@ class Unknown(Exception):
         ),
         (
             OSError(errno.ENOSPC, "No space left on device", "m.npz"),
-            "error: no space left on the device for m.npz: what is finished is kept, make room and run the same command again\n",
+            "error: no space left on the device for m.npz: what is finished is kept; free some space and run the same command again\n",
         ),
     ],
 )
@@ -69,7 +69,7 @@ def test_what_numpy_says_of_a_full_disk(capsys):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (None, "it wants a password: PREFECT_API_AUTH_STRING=user:password"),
+        (None, "it requires a password: PREFECT_API_AUTH_STRING=user:password"),
         ("bob:x", "the password in PREFECT_API_AUTH_STRING is not the server's"),
     ],
 )
@@ -109,7 +109,7 @@ def test_a_server_that_wants_a_password(capsys, monkeypatch, given, said):
     told = capsys.readouterr().err
     assert told == (
         "error: MLflow at http://***@127.0.0.1:9 does not allow this user model-versions/create (403: Permission denied); "
-        "its administrator gives that right\n"
+        "ask its administrator for that permission\n"
     ), "which right is missing"
     page = "\r\n<html>\r\n<h1>403 Forbidden</h1>\r\n</html>"
     errors.tell(MlflowException(f"API request to endpoint /api/2.0/x failed with error code 403 != 200. Response body: '{page}'"))
@@ -123,7 +123,7 @@ def test_a_file_of_the_store_that_another_user_keeps_closed(capsys, tmp_path, mo
     for file in (".lambdaflow/cells/x/seal.json", str(tmp_path / "mlruns/artifacts/m-1/model.npz")):
         errors.tell(PermissionError(13, "Permission denied", file))
         told = capsys.readouterr().err
-        assert told.startswith(f"error: {file}: this user may not read or write here; ")
+        assert told.startswith(f"error: {file}: you have no permission to read or write this; ")
         assert "chmod -R g+rwX" in told
     errors.tell(PermissionError(13, "Permission denied", "judged.txt"))
     assert capsys.readouterr().err == "error: [Errno 13] Permission denied: 'judged.txt'\n", "a file of the user's own"
@@ -147,6 +147,6 @@ def test_an_address_of_something_else_is_told(capsys, monkeypatch):
     errors.tell(MlflowException(page))
     errors.tell(RuntimeError("Failed to reach API at http://host/elsewhere/"))
     assert capsys.readouterr().err == (
-        "error: http://host/wrong is no MLflow server: it answers with a page; MLFLOW_TRACKING_URI needs its host, port and path\n"
-        "error: http://host/elsewhere is no Prefect server that answers; PREFECT_API_URL is its address and /api\n"
+        "error: http://host/wrong is not an MLflow server: it answers with a web page; set MLFLOW_TRACKING_URI to the server's host, port and path\n"
+        "error: http://host/elsewhere: no Prefect server answers; PREFECT_API_URL must be its address followed by /api\n"
     )

@@ -136,7 +136,7 @@ def test_no_room_for_a_cell(small, first_cell_done, monkeypatch, capsys):
         disk.setattr(ltr, "save", full)
         line = fails_with_one_line(capsys)
     assert line == (
-        "error: no space left on the device for model.npz: what is finished is kept, make room and run the same command again"
+        "error: no space left on the device for model.npz: what is finished is kept; free some space and run the same command again"
     )
     assert not list(small.glob(".lambdaflow/**/*.partial"))
     goes_on_here(small, capsys, trained=1)

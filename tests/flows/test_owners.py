@@ -36,7 +36,7 @@ def test_a_folder_whose_state_is_another_users_is_told_as_such(workplace, monkey
 
     monkeypatch.setattr("flows.owners._hold", refuse)
     monkeypatch.setattr("flows.owners._names", {})
-    with pytest.raises(PermissionError, match=r"\.lambdaflow: this user may not read or write here; .*umask 002"):
+    with pytest.raises(PermissionError, match=r"\.lambdaflow: you have no permission to read or write this; .*umask 002"):
         owner()
 
 

@@ -609,7 +609,7 @@ def test_a_run_is_a_row_a_baseline_and_comparable(prefect_server, workplace):
     assert compare_stored([champion, challenger], ["ndcg_3"], 0.05).rows
     assert scorecards([champion, challenger], ["ndcg_3", "map"], 0.05, 0.95)
     alone = run(parse({"name": "alone", "data": {"qrels": "qrels", "runs": {"bm25": "bm25.run"}}, **common}))
-    assert "judged and in no run: unranked, as in trec_eval, and not learned from" in report_page(alone).read_text()
+    assert "judged but in no run: unranked, as in trec_eval, and not learned from" in report_page(alone).read_text()
     beside, by_itself = (one.standings.rows["bm25"].cells for one in (outcome, alone))
     assert [beside[m].mean for m in ("ndcg_3", "map")] == [by_itself[m].mean for m in ("ndcg_3", "map")]
     with pytest.raises(DataError, match=r"rankers\.bm25: no feature 'bm25' in the data; choose from: f1, f2"):

@@ -147,7 +147,7 @@ def test_a_run_is_a_deployments_as_the_flow_is_that_began_it(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("deployed", "way"), [(None, "add --runner dask=2"), ("d", "which a deployment has not; schedule `lambdaflow run`")]
+    ("deployed", "way"), [(None, "add --runner dask=2"), ("d", "which a deployment does not have; schedule `lambdaflow run`")]
 )
 def test_who_has_no_workers_to_hold_parts_is_told_how_to_have_some(monkeypatch, deployed, way):
     under_way(monkeypatch, deployment_id=deployed)

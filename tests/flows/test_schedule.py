@@ -96,7 +96,7 @@ def test_what_is_served_is_a_deployment_that_runs_the_configuration(address, wor
     assert main(["serve", "c.yaml", "--cron", "15 3 * * *"]) == 0
     said = capsys.readouterr().out
     assert f"every-minute: 15 3 * * *, at {address.removesuffix('/api')}" in said
-    assert re.search(r"next 20\d\d-\d\d-\d\d 03:15 \(Asia/Kolkata\)", said)
+    assert re.search(r"next run 20\d\d-\d\d-\d\d 03:15 \(Asia/Kolkata\)", said)
     with get_client(sync_client=True) as client:
         stored = client.read_deployment_by_name(f"{flows.pipeline.run.name}/every-minute")
     ((cron, zone),) = [(schedule.schedule.cron, schedule.schedule.timezone) for schedule in stored.schedules]
@@ -436,7 +436,7 @@ def test_the_next_time_is_one_to_come(address, workplace, monkeypatch, capsys):
     monkeypatch.setattr("prefect.server.schemas.schedules.CronSchedule.get_dates", dates)
     (workplace / "c.yaml").write_text(yaml.safe_dump(SMALL | {"name": "next-year"}))
     assert main(["serve", "c.yaml", "--cron", "15 3 * * *"]) == 0
-    assert f"next {datetime.now(UTC).year + 1}-" in capsys.readouterr().out
+    assert f"next run {datetime.now(UTC).year + 1}-" in capsys.readouterr().out
 
 
 def test_without_its_folder_a_schedule_ends(tmp_path, capsys):

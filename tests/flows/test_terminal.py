@@ -105,7 +105,9 @@ def test_a_run_is_a_table_of_rankers_and_measures(outcome, capsys):
     assert marks == ["", "b", "(b)"]
     assert row_of(text, "b  linear")[0] == ["b  linear", ".6500", ".6500"]
     assert re.search(r"ranker\s*┃\s*NDCG@3\s*┃\s*MAP", text)
-    letters = "Letters: rankers that this one beats (paired t, 95 %; in brackets 90 %; not corrected for several pairs)."
+    letters = (
+        "Letters: rankers that this one beats (paired t-test at 95 %, in brackets 90 %; not corrected for multiple comparisons)."
+    )
     assert letters in " ".join(text.split())
     assert "Best on validation NDCG@10: trees." in text
     assert "Report: .lambdaflow/reports/small-01234567/report.html" in text
@@ -128,7 +130,7 @@ def test_pages_of_others_are_not_promised(outcome, capsys, monkeypatch, mlflow, 
     link = f"{mlflow}/#/experiments/1/runs/{outcome.run_id}{'0' * 60}"
     show(replace(outcome, link=link), sys.stdout)
     text = printed(capsys)
-    assert re.findall(r"To see it in (.*): lambdaflow ui   \(run 01234567\)\n", text) == [own] * (own is not None)
+    assert re.findall(r"To view the run in (.*): lambdaflow ui   \(run 01234567\)\n", text) == [own] * (own is not None)
     assert text.endswith(f"\n{link}\n"), "one line, for whoever clicks on it"
 
 
@@ -227,7 +229,7 @@ def test_a_study_is_a_part_a_measure(capsys):
     assert row_of(first, "[b]ListNet")[0] == ["[b]ListNet", ".5500+", ".4500(−)", ".4900"]
     assert row_of(second, "[b]ListNet")[0] == ["[b]ListNet", ".6000(+)", ".7000", ".6500"]
     assert "none 0" not in text
-    assert "Best in a column: RankSVM 1, " in text
+    assert "Columns in which a ranker is best: RankSVM 1, " in text
     assert "Report: study.html" in text
 
 

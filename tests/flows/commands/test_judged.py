@@ -77,7 +77,7 @@ def test_check_looks_at_clicks(workplace, capsys):
     assert main(["check", "a.csv", "--set", "clicks={log: l.csv, debias: true}"]) == 0
     told = capsys.readouterr().out
     assert "note     l.csv: 3 sessions, 3 pages, 5 impressions, 3 clicks (3 the last of their page), ranks 1–2" in told
-    assert "l.csv: clicks by rank, 1: 66.7%, 2: 50.0%" in told
+    assert "l.csv: click-through rate by rank, 1: 66.7%, 2: 50.0%" in told
     assert "a.csv: examination probability at ranks 1, 2, … (all clicks): 1.00 1.00" in told
     assert "a.csv: label 'click': 4 impressions" in told
     assert main(["check", "a.csv", "--set", "clicks={log: l.csv, click: clicked}"]) == 1

@@ -152,5 +152,5 @@ def test_extractors_are_those_of_the_features(file, model, written, says):
 def test_extractors_of_another_format_and_rankers_without_trees(file, model):
     with pytest.raises(DataError, match=r"extractors\.json: extractors are of the format elastic, and this is xgboost"):
         export(model, "m.json", "xgboost", extractors=file)
-    with pytest.raises(DataError, match="elastic holds trees, and this ranker"):
+    with pytest.raises(DataError, match="elastic can express trees, but not this ranker"):
         export(ltr.LeastSquares().fit(data()), "m.json", "elastic", extractors=file)

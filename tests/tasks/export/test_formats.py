@@ -173,11 +173,11 @@ def test_nets(workplace):
         assert verify(model, "m.onnx", "onnx", broken.features).largest_difference < 1e-5
     linear = ltr.LambdaRank(epochs=3).fit(complete)
     found = export_to(linear, "w.json", "linear")
-    assert any("less a constant" in remark for remark in found.remarks)
+    assert any("without a constant" in remark for remark in found.remarks)
     differences = find_model("w.json", complete.names).predict(complete.features) - linear.predict(complete.features)
     assert np.ptp(differences) < 1e-5
     with pytest.raises(
-        DataError, match=r"m: linear holds linear, linear net, and this ranker \(lambdarank\) is .*'two-layer net'; .*: onnx"
+        DataError, match=r"m: linear can express linear, linear net, but not this ranker \(lambdarank: two-layer net\); .*: onnx"
     ):
         export(model, "m", "linear")
 
@@ -224,7 +224,7 @@ def test_a_sample_with_missing_values_is_refused_where_the_format_knows_none(wor
         ):
             export_to(net, "m", to, queries)
     assert not list(workplace.iterdir())
-    assert any("where no feature is missing" in remark for remark in export_to(net, "m", "linear").remarks)
+    assert any("if no feature is missing" in remark for remark in export_to(net, "m", "linear").remarks)
     export_to(net, "m", "solr", queries, complete=True)
     export_to(net, "n", "solr", data())
 
@@ -240,7 +240,7 @@ def test_bad_input_leaves_nothing_behind(workplace, monkeypatch):
         (
             "m",
             "linear",
-            r"linear holds linear, linear net, and this ranker \(lambdamart\) is of the form 'trees'; formats that hold it: li",
+            r"linear can express linear, linear net, but not this ranker \(lambdamart: trees\); choose from: li",
         ),
         ("no/m", "xgboost", "no such folder no"),
     ):
@@ -354,7 +354,7 @@ def test_what_is_said_of_linear_rankers_is_true_of_the_format(workplace):
         for model in (plain, net):
             said = " ".join(export_to(model, "m", to).remarks)
             assert ("keeps weights and sums in float32" in said) == narrow
-            assert ("less a constant" in said) == (model is net)
+            assert ("without a constant" in said) == (model is net)
             assert "versions of OpenSearch" not in said
     assert "versions of OpenSearch" in " ".join(export_to(grown(queries, n_trees=2), "m", "opensearch").remarks)
 

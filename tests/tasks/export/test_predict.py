@@ -249,22 +249,23 @@ def test_text_from_feature_0_is_read_so_again(workplace, fitted):
     assert pl.read_csv("s.csv")["score"].to_numpy() == pytest.approx(model.predict(queries.features))
     (workplace / "b.txt").write_text("\n".join(lines).replace(" 2:", " 3:").replace(" 1:", " 2:").replace(" 0:", " 1:") + "\n")
     with pytest.raises(
-        DataError, match=r"b\.txt: no line has feature 0, there is a feature 3, and the model reads f0 to f2: the text seems to be"
+        DataError,
+        match=r"b\.txt: no line has feature 0, there is a feature 3, and the model reads f0 to f2: this text seems to number features",
     ):
         predict(model, workplace / "b.txt", workplace / "t.csv", Data(files=["b"], first_feature=0))
     assert not (workplace / "t.csv").exists()
     read = ingest.fn([workplace / "b.txt"], Data(files=["b"], first_feature=0))
-    with pytest.raises(DataError, match="counted from 1, and the model's was from 0"):
+    with pytest.raises(DataError, match="number features from 1, and the model's from 0"):
         read_for(model.names, open_queries(read.data), [workplace / "b.txt"])
     model = ltr.LeastSquares().fit(replace(queries, names=("f1", "f2", "f3")))
     with pytest.raises(
         DataError,
-        match=r"a\.txt: there is a feature 0, which the model does not read, and no feature 3, which it does: the text seems to be",
+        match=r"a\.txt: there is a feature 0, which the model does not read, and no feature 3, which it does: this text seems to number features",
     ):
         predict(model, workplace / "a.txt", workplace / "t.csv", Data(files=["a"], first_feature=0))
     assert not (workplace / "t.csv").exists()
     read = ingest.fn([workplace / "a.txt"], Data(files=["a"], first_feature=0))
-    with pytest.raises(DataError, match="counted from 0, and the model's was from 1"):
+    with pytest.raises(DataError, match="number features from 0, and the model's from 1"):
         read_for(model.names, open_queries(read.data), [workplace / "a.txt"])
 
 
@@ -281,7 +282,7 @@ def test_a_table_without_ids_has_scores_alone(workplace, fitted):
     model, queries = fitted
     frame_of(queries).drop("query", "document").write_csv("a.csv")
     done = predict(model, Path("a.csv"), workplace / "s.csv", Data(files=["a"]))
-    said = "a.csv: no column 'query', so that scores are written without a query; --set query=NAME names another"
+    said = "a.csv: no column 'query', so scores are written without query ids; --set query=NAME names the column"
     assert (done.rows, done.notes) == (queries.n_documents, (said,))
     scores = pl.read_csv("s.csv")
     assert scores.columns == ["score"]

@@ -74,7 +74,7 @@ def test_files_of_another_model_are_no_version(workplace, monkeypatch, tmp_path)
         ltr.save(other, place)
         with pytest.raises(DataError, match=rf"^{address}: the files of its model are another model's \(digest {other.digest[:8]}"):
             find_model(address)
-    with pytest.raises(DataError, match="they were exchanged"):
+    with pytest.raises(DataError, match="they were replaced"):
         registry.version_of("search", CHAMPION).model()
     assert {*asked} == {"models:/search/3"}, "of an alias too: it may be another's by the next question"
 

@@ -85,7 +85,7 @@ def test_a_run_whose_experiment_was_renamed_is_told_with_the_experiment(workplac
     tracker = Tracker("x", "key")
     tracker.client.rename_experiment(tracker.experiment_id, "mine")
     later = Tracker("x", "key")
-    said = rf"^{tracker.run_id}: this run is in MLflow's experiment 'mine', and ours are in 'lambdaflow'; where it was renamed, give it"
+    said = rf"^{tracker.run_id}: this run is in MLflow's experiment 'mine', and runs are looked up in 'lambdaflow'; if that was renamed, restore"
     with pytest.raises(DataError, match=said):
         find_run(tracker.run_id)
     assert find_run(later.run_id).id == later.run_id

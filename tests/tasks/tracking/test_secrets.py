@@ -38,7 +38,7 @@ def test_an_error_that_shows_a_password_is_raised_without():
 def test_a_password_that_ends_its_address_is_told_without_being_shown(password):
     """libpq took what stood behind the first @ for the server, and said that it cannot find it."""
     address = f"postgresql://user:{password}@host:5432/mlflow"
-    with pytest.raises(TrackingError, match=r"MLFLOW_TRACKING_URI: its password has one of @ / \? # ' \", which") as raised:
+    with pytest.raises(TrackingError, match=r"MLFLOW_TRACKING_URI: the password contains one of @ / \? # ' \", which") as raised:
         require_escaped(address, "MLFLOW_TRACKING_URI")
     assert "canary" not in str(raised.value)
 

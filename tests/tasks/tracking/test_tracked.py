@@ -115,6 +115,6 @@ def test_values_of_another_run_are_not_the_runs(cell):
     assert find_run(run_id).download_values().name == "values.parquet"
     artifacts = Path(unquote(urlparse(tracker.client.get_run(run_id).info.artifact_uri).path))
     table({"map": half / 2}, queries, "test").write_parquet(artifacts / "values.parquet")
-    said = rf"^run {run_id[:8]}: the mean of test_map in its values.parquet is 0.25, and the run noted 0.5: the file was exchanged"
+    said = rf"^run {run_id[:8]}: the mean of test_map in its values.parquet is 0.25, but the run logged 0.5: the file was replaced"
     with pytest.raises(DataError, match=said):
         find_run(run_id).download_values()
