@@ -67,20 +67,20 @@ Model = Ranker
 
 
 def load(folder: str | Path) -> Ranker:
-    """The model saved in `folder`; see `ltr.rankers.saved.load`."""
+    """Loads the model that `ltr.save` wrote into `folder`; raises ValueError if it is damaged or was changed (`ltr.rankers.saved.load`)."""
     return saved.load(folder, KINDS)
 
 
 def ensemble(copies: int | None = None, seed: int = 1, conventions: Conventions | None = None, folds: int | None = None) -> Average:
-    """Four kinds of rankers as they come, averaged by weights that validation queries find: LambdaMART, LambdaMART of linear gains, a linear net
-    and one of two layers. To be tried where quality counts more than seconds (`docs/results.md`).
+    """An average of four kinds of rankers with default parameters, with weights found on validation queries: LambdaMART, LambdaMART with linear
+    gains, a linear net and a two-layer net. For when quality matters more than training time (`docs/results.md`).
 
     Args:
-        copies: of each; None is 3, and with `folds` 1 for each of them.
-        seed: of the first copies.
+        copies: number of copies of each; None is 3, or 1 for each fold with `folds`.
+        seed: random seed of the first copies.
         conventions: label rules.
-        folds: parts of the training queries, each of which stops and weighs the rankers that learn from the others, in place of validation queries
-            (`Average`).
+        folds: number of parts of the training queries that take the place of validation queries: each stops and weighs the rankers that learn from
+            the others (`Average`).
     """
     linear_gains = LambdaMART(objective=(Term("linear_ndcg"),), normalise="query")
     kinds = (LambdaMART(), linear_gains, LambdaRank(), LambdaRank(hidden=10))

@@ -23,7 +23,7 @@ class Named:
             if name not in known:
                 near = [elsewhere[name]] if name in elsewhere else difflib.get_close_matches(name, told, n=2)
                 if near == [""]:
-                    raise TypeError(f"{cls.__name__}: no parameter {name!r}; there is nothing like it here")
+                    raise TypeError(f"{cls.__name__}: no parameter {name!r}; it has no equivalent here")
                 hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(told)}"
                 raise TypeError(f"{cls.__name__}: no parameter {name!r}; {hint}")
         return super().__new__(cls)

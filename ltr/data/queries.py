@@ -43,28 +43,28 @@ LEFT_OUT: Any = None
 
 @dataclass(frozen=True, eq=False)
 class Queries(Named):
-    """Queries with their documents. Arrays of the types below are kept as they are, not copied: what is changed in them later is changed here, without
-    its keys.
+    """Queries with their documents. Arrays of the types below are not copied: later changes to them take effect here too, except that `keys` are
+    not computed again.
 
     Args:
-        features: ``float32 [documents, features]``; NaN is a missing value. Or of scipy.sparse, which `ltr.LambdaMART` learns from as it is
-            and other rankers refuse; what is left out is 0.
-        labels: ``float64 [documents]``, the judged relevance, 0 and up; NaN is a document without a judgement.
+        features: ``float32 [documents, features]``; NaN is a missing value. Or a scipy.sparse matrix, which `ltr.LambdaMART` supports
+            without making it dense and other rankers refuse; entries that are not stored are 0.
+        labels: ``float64 [documents]``, judged relevance, at least 0; NaN for a document without a judgement.
         offsets: ``int64 [queries + 1]``, first document of each query, then the number of documents.
-        keys: ``uint64 [queries]``, digest of each query's id; random numbers are keyed by it. Left out, it is computed from
+        keys: ``uint64 [queries]``, digest of each query's id, which seeds its random numbers. By default it is computed from
             the documents' features.
         sources: further label sources by name, each ``float64 [documents]`` with NaN for "no label" (``click``: the
             click label in [0, 1]).
         position: ``int64 [documents]``, the row in the original file, for the ``stable`` tie rule.
-        names: feature names; left out, ``f1, f2, …``.
+        names: feature names (default: ``f1, f2, …``).
         ids: ``bytes [queries]``, query ids as written.
         documents: ``bytes [documents]``, document ids as written.
-        weights: ``float64 [queries]``, how much each query counts in training, above 0; left out, all count alike. Measures
+        weights: ``float64 [queries]``, weight of each query in training, above 0 (default: 1). Measures
             ignore them.
-        document_weights: ``float64 [documents]``, by which the gradient and the hessian of each document are multiplied where trees are
-            grown, 0 or more; left out, 1. Measures ignore them.
-        attributes: what is known about each query, by name (its language), ``str [queries]`` each, empty for "unknown". Nothing is
-            learned from them.
+        document_weights: ``float64 [documents]``, at least 0 (default: 1): factors of the gradient and hessian of each document when trees are
+            grown. Measures ignore them.
+        attributes: further facts about each query by name, such as its language, ``str [queries]`` each, empty for "unknown". They are
+            not features.
 
     Raises:
         ValueError: naming the array, the value and the rule, when shapes or values do not fit.

@@ -77,7 +77,7 @@ def n_directions(epsilon: float = 0.01, delta: float = 0.01) -> int:
 
 @dataclass(frozen=True)
 class Certificate:
-    """What the test found around one set of weights.
+    """Result of the test of one set of weights (`certify`).
 
     Attributes:
         verdict: ``optimum`` (no direction rises), ``not`` (some do) or ``inconclusive`` (too many evaluations tie).
@@ -86,13 +86,13 @@ class Certificate:
         steps: ``[steps]``, `relative` to `norm` or absolute; `norm`: ‖w‖ of the weights as they were tested, 1 where scores are linear in them.
         curves: mean of the measure ``float64 [directions, steps]``.
         rising: directions with a value higher by more than `EQUAL` at some step that is no longer than ‖w‖.
-        rising_or_tied: D's own count, where a tie is a rise.
+        rising_or_tied: the count of Donmez 2009, in which a tie is a rise.
         tie_share: share of evaluations equal to `value`, to `EQUAL`.
         upper_bound: one-sided Clopper–Pearson bound, at confidence 1 − δ, on the share of rising directions.
         epsilon, delta: of the test.
-        why: what withholds the verdict, where it is ``inconclusive``.
-        one_at_a_time: each weight was moved alone. These directions are all there are of their kind, and not drawn from any other: neither
-            `upper_bound` nor a confidence says anything of the directions that were not looked at.
+        why: the reason for the verdict ``inconclusive``.
+        one_at_a_time: each weight was moved alone. These directions are no random sample, so neither `upper_bound` nor a confidence says anything
+            about others.
     """
 
     verdict: Verdict
@@ -125,22 +125,22 @@ def certify(
     one_at_a_time: bool = False,
     relative: bool = True,
 ) -> Certificate:
-    """Tests the weights of a model on its training queries.
+    """Tests whether the weights of a model are at a local optimum of a measure on its training queries.
 
     Args:
-        surface: of the model, over the documents of `queries`: ``model.surface(queries.features)``.
+        surface: the model's scores as a function of its weights: ``model.surface(queries.features)``.
         queries: the training queries.
-        measure, conventions: what is watched.
-        steps: how far to go; `NEAR` where relative, otherwise `COARSE`.
-        epsilon, delta: see the module.
+        measure, conventions: the measure and its conventions.
+        steps: how far to move the weights; by default `NEAR` if `relative`, otherwise `COARSE`.
+        epsilon, delta: with probability 1 − δ, the test finds a rising direction if a share ε of all directions rises.
         largest_tie_share: above this share of ties the verdict is ``inconclusive``.
-        seed: of the directions.
+        seed: random seed for the directions.
         one_at_a_time: move each weight alone, up and down, instead of along random directions, to test whether the gradient vanishes
             (B section 4.2).
-        relative: steps are shares of ‖w‖, otherwise absolute.
+        relative: whether steps are shares of ‖w‖; otherwise they are absolute.
 
     Raises:
-        ValueError: for what is no surface or queries, rows that do not fit, steps, a share of ties or a seed out of range, or a measure that no
+        ValueError: for arguments that are no surface or queries, rows that do not fit, steps, a share of ties or a seed out of range, or a measure that no
             query defines.
     """
     measure, conventions = Measure.maximised(measure), Conventions.of(conventions)

@@ -77,11 +77,11 @@ def polish(
     """Climbs from a fitted ranker's weights to a local optimum of a measure on its training queries, under the ranker's conventions.
 
     Args:
-        ranker: fitted, with weights that can be moved (`Ranker.moved`); linear ones come back with ‖w‖ = 1, or divided by a power of two where only
-            that ranks as before (`normalised`).
-        queries: with the ranker's features, which are read by name.
-        steps: taken at most; then the certificate says what is left to rise.
-        epsilon, delta: of the certificate.
+        ranker: a fitted ranker with weights that can be moved (`Ranker.moved`). Linear weights are returned with ‖w‖ = 1, or divided by a power
+            of two if only that keeps the ranking (`normalised`).
+        queries: the training queries; the ranker's features are found by name.
+        steps: maximum number of steps; the certificate says whether directions still rise.
+        epsilon, delta: of the certificate (`certify`).
         tick: called after every step.
 
     Raises:

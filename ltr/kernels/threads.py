@@ -31,16 +31,16 @@ wait_briefly(os.environ)
 
 @contextmanager
 def threads(n: int | None) -> Iterator[int]:
-    """Within it, what this thread of Python computes takes at most n threads; None and −1: no fewer than before. No result depends on it.
+    """Context manager that limits computations of this Python thread to n threads; None and −1 leave the limit as it is. No result depends on it.
 
-    Yields how many they are.
+    Yields the number of threads.
 
     >>> with threads(1) as n:
     ...     n
     1
 
     Raises:
-        ValueError: for anything else than a number of threads.
+        ValueError: for anything but a number of threads.
     """
     if n is not None and n != -1 and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1):
         raise ValueError(f"threads: {n!r} is neither a number of threads nor -1 or None for all")

@@ -159,22 +159,22 @@ def evaluate(
     position: ArrayLike | None = None,
     documents: NDArray[np.bytes_] | None = None,
 ) -> dict[str, Floats]:
-    """Measures of each query.
+    """Computes measures for each query.
 
     Args:
         labels: judged relevance ``[documents]`` (NaN: not judged), or several label sources by name
             (``{"label": …, "click": …}``).
-        scores: ``[documents]``, higher is better; −∞ for a document that is not in the ranking, such as a judged one that a run did not
-            retrieve: it is at no rank and counts only in what an ideal ranking has (trec_eval's rule).
+        scores: ``[documents]``, higher is better; −∞ for an unranked document, such as a judged one that a run did not retrieve: it has
+            no rank and counts only in the ideal ranking (trec_eval's rule).
         offsets: ``[queries + 1]``, first document of each query, then the number of documents.
-        measures: names such as ``ndcg@10`` or ``map``, or one of them.
+        measures: one or several names such as ``ndcg@10`` or ``map``.
         conventions: tie, empty-query and label rules.
-        position: original row of each document, for ``ties="stable"`` (default: as given).
+        position: original row of each document, for ``ties="stable"`` (default: the order given).
         documents: document ids, for ``ties="docid"``, which are compared as text.
 
     Returns:
-        ``{key: float64 [queries]}``; NaN for a query without a judged document, and with ``empty="skip"`` for an undefined one: average
-        with ``numpy.nanmean``.
+        ``{key: float64 [queries]}``; NaN for a query without a judged document and, with ``empty="skip"``, for one on which the measure
+        is undefined, so average with ``numpy.nanmean``.
 
     Raises:
         ValueError: for shapes that do not fit, a score that is NaN or +∞, an unknown measure or label source.

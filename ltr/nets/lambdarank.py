@@ -147,26 +147,26 @@ class _Inputs:
 
 @dataclass(frozen=True)
 class LambdaRank(Ranker):
-    """A LambdaRank net.
+    """LambdaRank: a linear or two-layer neural net trained with λ gradients.
 
     Args:
         hidden: 0 for the linear net, otherwise the number of tanh units.
-        epochs: passes over the training queries (D section 7: 700); 0 leaves the random weights it starts from.
-        learning_rate: first rate.
-        update: after every ``query``, or ``full`` batch (the sum over all queries).
-        flat_epochs: restart with new random weights after this many epochs without a better validation value; 0: never.
-        shrink, shrink_probability: where training accuracy falls, the rate is multiplied by `shrink` with this probability (D: 0.8,
-            30 %).
+        epochs: passes over the training queries (D section 7: 700); 0 keeps the random initial weights.
+        learning_rate: initial learning rate.
+        update: weights are updated after every ``query``, or by ``full`` batch (the sum over all queries).
+        flat_epochs: training restarts with new random weights after this many epochs without a better validation value; 0: never.
+        shrink, shrink_probability: whenever the training value of `stop_on` falls, the learning rate is multiplied by `shrink` with this
+            probability (D: 0.8, 30 %).
         objective, sigma, normalise, conventions: see `Objective`; an objective may be a measure's name.
-        unbiased: how position bias is taken out of clicks, an `ltr.Unbiased` or the name of its kind (``ipw``, ``pairwise``, ``additive``,
-            ``dla``, or ``auto``, where validation queries choose); what is learned of ranks is learned after every epoch. None takes labels as
-            they are.
-        stop_on: the measure by which an epoch is the best, validation is flat and training accuracy falls.
-        keep: the best epoch on ``valid`` (when there are validation queries), or on ``train``, which is where to expect a local
-            optimum.
-        count_pairs: count the effective pairs each time this many epochs have passed; 0: never.
-        keep_epochs: epochs whose states are kept with the model, as the last one's always is, for inspection and for resuming.
-        seed: of weights, visiting order and shrinking.
+        unbiased: how position bias is removed from clicks: an `ltr.Unbiased`, or the name of its kind (``ipw``, ``pairwise``, ``additive``,
+            ``dla``, or ``auto``, which chooses on validation queries). Position bias is re-estimated after every epoch. None uses the labels
+            as they are.
+        stop_on: the measure that decides which epoch is best, when to restart (`flat_epochs`) and when to lower the rate (`shrink`).
+        keep: the epoch that is best on ``valid`` (if there are validation queries), or on ``train``, where a local optimum is to be
+            expected.
+        count_pairs: the effective pairs are counted every so many epochs; 0: never.
+        keep_epochs: epochs whose states are kept with the model, besides the last one's, for inspection and for resuming.
+        seed: random seed for initial weights, the order of queries and shrinking.
     """
 
     kind: ClassVar[str] = "lambdarank"
@@ -232,16 +232,16 @@ class LambdaRank(Ranker):
         preferences: Preferences | None = None,
         callbacks: Callback | Sequence[Callback] = (),
     ) -> Self:
-        """A fitted copy of this model. Without validation queries, training ones decide which epoch is best; of `unbiased` nets the last
-        one is, as it is with ``keep: train``: what clicks say with their bias is what they are not to learn.
+        """A fitted copy of this model. Without validation queries, the training queries decide which epoch is best. An `unbiased` net
+        keeps the last epoch then, and with ``keep: train``, because biased clicks cannot show which epoch is best.
 
         Args:
             queries, valid: the data.
-            tick: called after every epoch; what it raises ends the training.
-            start: a state of an earlier training, which continues as if it had never stopped (same data, same parameters except
-                `epochs`); or weights to begin with instead of random ones.
+            tick: called after every epoch; an exception that it raises ends the training.
+            start: a state of an earlier training, which continues as if it had never stopped (same data, same parameters except `epochs`);
+                or initial weights instead of random ones.
             preferences: pairs of rows of `queries` to learn from instead of the objective's measures (RankNet).
-            callbacks: each called after every epoch with the `Progress`; where one returns something true, training ends.
+            callbacks: called after every epoch with the `Progress`; training ends if one returns a true value.
 
         Raises:
             ValueError: for an infinite feature, an objective that does not fit the data, or a state that does not fit the net.

@@ -56,20 +56,20 @@ CALM = 0.001
 
 @dataclass(frozen=True)
 class Unbiased(Named):
-    """How position bias is taken out of clicks (`ltr.objectives.unbiased`).
+    """How position bias is removed from clicks (`ltr.objectives.unbiased`).
 
     Args:
-        kind: ``ipw``, ``pairwise`` or ``additive``; of nets also ``dla``; ``auto`` is each of them and none, of which validation queries choose
-            (`ltr.rankers.chosen_way`).
+        kind: ``ipw``, ``pairwise`` or ``additive``; for nets also ``dla``; ``auto`` trains each of them and one without correction, and chooses on
+            validation queries (`ltr.rankers.chosen_way`).
         positions: label source that holds the rank of each shown document, from 1; NaN only for documents without a label.
-        regularisation: of ``pairwise`` the p of 1/(1 + p), 1 unless given: 0 believes what pairs cost, much says that ranks are alike; of
-            ``additive`` the penalty on b², for each shown document, 0.01 unless given (LightGBM's is 0).
-        propensities: how often ranks 1, 2, … are looked at, each in (0, 1], which ``ipw`` divides clicks by, and whatever the kind `stop_on` on
-            validation pages; none: estimated, as `estimate` says.
-        estimate: ``interventions``: from documents that were shown at several ranks (`ltr.data.propensities`), a document being what has the
-            same features; ``regression_em``, of trees: from documents whose features are alike (`ltr.trees.regression_em`), also where each
-            was shown at one rank only.
-        least: of ``ipw`` and ``dla`` the least propensity that is divided by; of ``dla`` also the least relevance, beside the first result's.
+        regularisation: for ``pairwise`` the p of 1/(1 + p) (default: 1): with 0 bias is estimated freely, with large values all ranks count alike;
+            for ``additive`` the penalty on b² per shown document (default: 0.01; LightGBM's is 0).
+        propensities: examination probabilities of ranks 1, 2, …, each in (0, 1]. ``ipw`` divides clicks by them in training, and `stop_on` does on
+            validation pages, whatever the kind. By default they are estimated, as `estimate` says.
+        estimate: ``interventions``: from documents that were shown at several ranks (`ltr.data.propensities`), where equal features make the same
+            document; ``regression_em`` (trees only): from documents with similar features (`ltr.trees.regression_em`), even if each was shown
+            at one rank only.
+        least: lower bound on the propensities that ``ipw`` and ``dla`` divide by; for ``dla`` also on relevance, relative to the first result's.
 
     Raises:
         ValueError: naming the parameter, its value and the rule.

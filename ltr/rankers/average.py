@@ -39,22 +39,23 @@ class Average(Ranker):
     """Averages the scores of several rankers, trained one after another.
 
     Args:
-        of: the rankers, all under the conventions of the average; in a configuration, sections like those of `rankers`.
-        copies: of each of them, with the seeds `seed`, `seed` + 1, …, where they have one; where not, one is trained and counts so often,
-            unless `query_share` draws other queries for each. A ranker that has a seed of its own gets one that is made of that and the average's.
-        query_share: share of the training queries that each copy learns from, a new draw for each.
-        seed: of the first copies.
-        weights: how much each of `of` counts, 0 and up (VotingRegressor's); None: all alike, or as `selection` finds.
-        selection: how often one of `of` is counted once more, each time the one with which `select_on` is highest on the validation queries, after
-            each was counted once; on the queries to learn from where all are columns, which learn nothing from these. Where there are no validation
-            queries, those to learn from judge with `folds`, each by the members that have not learned from it; without, all count alike.
-        select_on: the measure of `selection`.
-        folds: parts of equal size that the training queries are cut into, 2 and up, anew for each copy. Of each copy there are as many members:
-            each learns from all parts but one, and stops by that one. Validation queries serve `selection` only. None: no parts, and members
-            stop by the validation queries.
-        members: once fitted, every copy.
-        deviations: ``float64 [members]``, standard deviation of each one's scores within training queries.
-        counts: how often `selection` counted each of `of`, ``int64 [of]``.
+        of: the rankers, which all use the conventions of the average; in a configuration, sections like those of `rankers`.
+        copies: number of copies of each ranker, trained with the seeds `seed`, `seed` + 1, …. A ranker without a seed is trained once and counted
+            this many times, unless `query_share` samples other queries for each copy. A ranker's own seed is combined with the average's.
+        query_share: share of the training queries that each copy learns from, sampled anew for each.
+        seed: random seed of the first copies.
+        weights: weight of each ranker of `of`, at least 0 (as in VotingRegressor); None: equal weights, or those that `selection` finds.
+        selection: number of steps of greedy ensemble selection: all rankers start with weight 1, and each step adds 1 to the weight of the ranker
+            that raises `select_on` most on the validation queries (on the training queries if all rankers are columns, which learn nothing from
+            them). Without validation queries, `folds` lets the training queries select, each with the members that have not learned from it;
+            without `folds` too, all weights stay equal.
+        select_on: the measure that `selection` maximises.
+        folds: number of equal parts, at least 2, that the training queries are split into, anew for each copy. Each copy then has as many members,
+            each of which learns from all parts but one and stops early on that one; validation queries serve `selection` only. None: no
+            parts, and members stop early on the validation queries.
+        members: all fitted copies.
+        deviations: ``float64 [members]``, standard deviation of each member's scores within training queries.
+        counts: weight of each ranker of `of` after `selection`, ``int64 [of]``.
     """
 
     kind: ClassVar[str] = "average"
@@ -165,7 +166,7 @@ class Average(Ranker):
         Args:
             queries, valid: the data.
             tick: called after every iteration of a member.
-            kept: gives a member by its number and a function that trains it, for members that were trained before; None: each is trained.
+            kept: called with a member's number and a function that trains it, and returns the member, for reusing earlier ones; None: all are trained.
 
         Raises:
             ValueError: as each of the rankers does.

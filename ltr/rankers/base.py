@@ -562,7 +562,7 @@ def check_data(ranker: Ranker, queries: Queries, valid: Queries | None) -> None:
     if queries.document_weights is not None and not ranker.document_weights:
         raise ValueError(f"{type(ranker).__name__}.fit: it does not support weights of documents; ltr.LambdaMART does")
     if queries.weights is not None and not ranker.query_weights:
-        raise ValueError(f"{type(ranker).__name__}.fit: queries have weights, and {ranker.kind} does not obey them")
+        raise ValueError(f"{type(ranker).__name__}.fit: queries have weights, and {ranker.kind} does not support them")
     if valid is not None and valid.names != queries.names:
         raise ValueError(
             f"{type(ranker).__name__}.fit: valid has the features {few_of(valid.names)}, and queries {few_of(queries.names)}"

@@ -41,30 +41,30 @@ from ltr.rankers.training import Callback, checked_callbacks, mean_measure
 
 @dataclass(eq=False)
 class Estimator(Named):
-    """A ranker that scikit-learn clones, searches and puts at the end of a pipeline.
+    """A ranker as a scikit-learn estimator, for `clone`, searches over parameters, and the end of a pipeline.
 
-    ``X`` is an array ``[documents, features]`` or a frame of polars or pandas. A frame's feature names are remembered, and found in the
-    frames that are scored whatever the order of columns and whatever others there are. A categorical column counts as the place of each
-    row's category among those that it had in `fit`; another category, or none, is a missing value. `ltr.LambdaMART` splits by sets of them
-    unless its `categorical` names other features. Rows of one query need not be adjacent. ``y`` is the judged relevance ``[documents]``, 0 and up; NaN is a document without a judgement.
+    ``X`` is an array ``[documents, features]`` or a frame of polars or pandas. In frames to be
+    scored, features are found by their names in `fit`, in any order and among other columns. A category is encoded by its position among
+    those that its column had in `fit`; an unknown category counts as missing. `ltr.LambdaMART` splits on sets of categories unless its
+    `categorical` names other features. Rows of one query need not be adjacent. ``y`` is the judged relevance ``[documents]``, 0 and up; NaN is a document without a judgement.
 
     Args:
         model: a ranker, of any kind in `ltr.KINDS`.
-        measure: whose mean `score` returns; one of which more is better.
+        measure: the measure whose mean `score` returns; greater must be better.
         query: column of a frame that holds the query of each row and is not a feature.
-        n_jobs: threads that `fit`, `predict` and `score` use at most; None or -1: all. It changes no score.
-        verbose: what `fit` calls with a line of text after every iteration, such as ``print``; nothing where it is None, 0 or False.
+        n_jobs: maximum number of threads of `fit`, `predict` and `score`; None or -1: all. Scores do not depend on it.
+        verbose: a function that `fit` calls with a line of text after every iteration, such as ``print``; None, 0 or False: no output.
 
     Attributes:
         model_: the fitted ranker.
-        best_iteration_: the iteration whose scores it gives; None for rankers that do not choose one.
-        evals_result_: what the ranker watched, ``{"train": {"ndcg@10": […]}, "valid": …}``, along its iterations; NaN where it was not
-            taken, and no entry where it never was. Several `eval_set` are ``valid_0``, ``valid_1``, ….
-        feature_importances_: ``float64 [features]``: of trees, the gain of all splits by each feature.
+        best_iteration_: the iteration that was kept; None for rankers that do not choose one.
+        evals_result_: measures per iteration, ``{"train": {"ndcg@10": […]}, "valid": …}``; NaN where a measure was not computed, and no entry
+            if it never was. With several `eval_set`, they are called ``valid_0``, ``valid_1``, ….
+        feature_importances_: ``float64 [features]``; for trees, the total gain of each feature's splits.
         n_features_in_: number of features.
-        feature_names_in_: their names ``[features]``; only where `fit` was given a frame.
-        categories_: of each categorical column, in order; a category is its place there, or itself, a whole number, in `themselves_`.
-        themselves_: columns whose categories are whole numbers from 0 to 65,535.
+        feature_names_in_: their names ``[features]``; only if `fit` was given a frame.
+        categories_: the categories of each categorical column, in the order of their codes; columns in `themselves_` are not encoded.
+        themselves_: columns whose categories are whole numbers from 0 to 65,535, which serve as their own codes.
     """
 
     model: Ranker
@@ -92,7 +92,7 @@ class Estimator(Named):
             if name not in known:
                 ours = getattr(type(model), "elsewhere", {}).get(name.removeprefix("model__"))
                 if ours == "":
-                    raise ValueError(f"Estimator: no parameter {name!r}; there is nothing like it here")
+                    raise ValueError(f"Estimator: no parameter {name!r}; it has no equivalent here")
                 near = [f"model__{ours}"] if ours else difflib.get_close_matches(name, known, n=2) or known
                 raise ValueError(f"Estimator: no parameter {name!r}; did you mean {' or '.join(near)}?")
         inner = {name.removeprefix("model__"): value for name, value in parameters.items() if name.startswith("model__")}
@@ -227,7 +227,7 @@ class Estimator(Named):
     @property
     def _fitted(self) -> Ranker:
         if "model_" not in vars(self):
-            raise _unfitted("Estimator: fit comes before predict and score")
+            raise _unfitted("Estimator: call fit before predict or score")
         return self.model_
 
     @property

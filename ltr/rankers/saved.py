@@ -23,11 +23,11 @@ FORMAT = 2
 
 
 def save(model: Ranker, folder: str | Path) -> None:
-    """Writes ``model.json`` and ``model.npz`` into `folder`, which is made where missing. A model that is there is replaced when both are written:
-    whenever this is interrupted, killed too, `load` finds the one or the other. Who saves or loads there meanwhile waits.
+    """Saves a fitted model as ``model.json`` and ``model.npz`` in `folder`, which is created if necessary. An existing model is replaced only once
+    both files are written: even if this is interrupted or killed, `load` finds either the old model or the new one. Concurrent saves and loads wait.
 
     Raises:
-        ValueError: for what is no ranker, or one that is not fitted.
+        ValueError: if `model` is not a fitted ranker.
     """
     if not isinstance(model, Ranker):
         inner = "; of an estimator, save its model_" if hasattr(model, "get_params") else ""

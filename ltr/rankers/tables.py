@@ -36,17 +36,17 @@ def queries_from(
     sample_weight: ArrayLike | None = None,
     query: str = "qid",
 ) -> Queries:
-    """The queries of a table, for every ranker's `fit`. A categorical column counts as the places of its type's categories; tables that belong
-    together need one type (``X_valid.astype(X.dtypes)``; pandas' ``astype("category")`` makes another of every table).
+    """Makes the `ltr.Queries` that rankers' `fit` takes from a table. Categorical columns are encoded by their type's categories, so training and
+    validation tables need the same type (``X_valid.astype(X.dtypes)``; pandas' ``astype("category")`` makes a new one for every table).
 
     Args:
         X: an array ``[documents, features]``, a sparse matrix, or a frame of polars or pandas, whose columns name the features.
-        y: judged relevance ``[documents]``, 0 and up; NaN is a document without a judgement.
+        y: judged relevance ``[documents]``, at least 0; NaN for a document without a judgement.
         qid: the query of each row ``[documents]``, numbers or text; rows of one query need not be adjacent.
-        group: or the sizes of the queries ``int [queries]``, whose rows are adjacent.
-        sample_weight: how much each document counts ``[documents]``, 0 and up, or each query ``[queries]``, above 0 and in the order in which
-            they first appear; see `weighed`.
-        query: or the column of a frame that holds the query of each row, and is no feature.
+        group: instead of `qid`, the sizes of the queries ``int [queries]``, whose rows are adjacent.
+        sample_weight: weights of documents ``[documents]``, at least 0, or of queries ``[queries]``, above 0 and in the order in which they
+            first appear; see `weighed`.
+        query: instead of `qid`, the column of a frame that holds the query of each row; it is not a feature.
 
     Raises:
         ValueError: for features that are not numbers, shapes that differ, queries given twice or not at all, and a column of polars'
@@ -174,7 +174,9 @@ class Reading:
         ways = {f"column {self.query!r}": column, "qid": qid, "group": group}
         used = [name for name, value in ways.items() if value is not None]
         if len(used) != 1:
-            raise ValueError(f"say the query of each row by one of {', '.join(ways)}; given: {' and '.join(used) or 'none'}")
+            raise ValueError(
+                f"give the query of each row by exactly one of {', '.join(ways)}; given: {' and '.join(used) or 'none'}"
+            )
         if group is not None:
             sizes = np.asarray(unmasked(group))
             if sizes.dtype.kind == "f" and ((sizes >= 1) & (sizes <= n) & (sizes == np.floor(sizes))).all():
@@ -297,12 +299,12 @@ def _by_appearance(qid: ArrayLike, n: int) -> tuple[Ints, list[bytes]]:
     if values.shape != (n,):
         raise ValueError(f"qid: shape {values.shape} for {n} rows of X")
     if np.ma.is_masked(qid):
-        raise ValueError(f"qid: row {int(np.ma.getmaskarray(cast(Any, qid)).argmax())} has none; every row names its query")
+        raise ValueError(f"qid: row {int(np.ma.getmaskarray(cast(Any, qid)).argmax())} is missing; every row must name its query")
     numbers: dict[tuple[bool, object], int] = {}
     of_row = np.empty(n, np.int64)
     for row, value in enumerate(list(values) if values.dtype.kind == "M" or values.dtype == np.float32 else values.tolist()):
         if _is_missing(value):
-            raise ValueError(f"qid: row {row} has none; every row names its query")
+            raise ValueError(f"qid: row {row} is missing; every row must name its query")
         try:
             of_row[row] = numbers.setdefault((isinstance(value, bool | np.bool_), value), len(numbers))  # True is no 1
         except TypeError:

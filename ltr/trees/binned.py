@@ -46,13 +46,11 @@ class Binned(Named):
     """Queries with binned features, for `ltr.LambdaMART.fit`.
 
     Args:
-        queries: as `fit` takes them.
-        max_bins: that of the rankers to be trained.
-        max_bins_by_feature: of features by name, likewise.
-        categorical: names of features, likewise.
+        queries: training queries, as for `fit`.
+        max_bins, max_bins_by_feature, categorical: as in the rankers to be trained.
 
     Attributes:
-        order: of the rows in canonical order, ``[documents]``; None where they are in it.
+        order: the rows in canonical order, ``[documents]``; None if they already are.
         bins: edges of each feature.
         binned: ``uint8 [blocks, documents, BLOCK]``, see `ltr.trees.binning.apply_bins`; a byte a value is what it takes beside the queries.
 

@@ -58,51 +58,52 @@ NEAR_FROM = 50_000
 
 @dataclass(frozen=True)
 class LambdaMART(TreeRanker):
-    """Gradient boosted trees on λ's. Defaults were chosen on validation queries of seven data sets (`docs/results.md`).
+    """Gradient boosted trees trained with LambdaRank gradients (λ's). Defaults were chosen on validation queries of seven data sets (`docs/results.md`).
 
     Args:
-        n_trees: trees to grow at most.
-        n_leaves: leaves of a tree at most, 2 and up.
-        learning_rate: factor on every leaf.
-        min_docs_in_leaf: documents in a leaf at least, exact; None is 50, or a fortieth of the training documents where that is less.
-        objective: the terms (default: NDCG, all pairs), or a measure's name for one of it, or a function of (scores, queries) that gives
-            force and curvature (`ltr.objectives.plain_objective`). The pair cost ``auto`` is ``logistic_near`` where there are more than 50,000
-            training documents with labels, of three values, that the first term reads, leaves are Newton's and the construction is the usual one; otherwise, as of clicks, it is
-            ``logistic``. A fitted model has the one that it learned by.
+        n_trees: maximum number of trees.
+        n_leaves: maximum number of leaves of a tree, at least 2.
+        learning_rate: factor by which every leaf value is multiplied.
+        min_docs_in_leaf: minimum number of documents in a leaf, exact; None is 50, or a fortieth of the training documents if that is less.
+        objective: terms (default: NDCG, all pairs), the name of a measure for a single term, or a function of (scores, queries) that returns
+            force and curvature (`ltr.objectives.plain_objective`). The pair cost ``auto`` means ``logistic_near`` if the first term's labels
+            have three values or more on more than 50,000 training documents, leaves are ``newton`` and the construction is the default one;
+            otherwise, as for clicks, ``logistic``. A fitted model names the cost that it was trained with.
         gain: ``newton`` or ``least_squares`` (the papers' rule).
         leaf: ``newton`` (Σ gradient/Σ hessian) or ``gradient`` (Σ gradient/count).
-        largest_leaf: bound on |leaf| before the learning rate; on σ·|leaf| where leaves are Newton's, so that no ranking by the cost ``logistic`` depends on σ.
-        l2: added to Σ hessian/σ² of every leaf, or to its count where leaves are not Newton's, in its gain and in its value.
-        max_bins: bins of a feature at most, 2–255.
-        max_bins_by_feature: of single features, by name (LightGBM's ``max_bin_by_feature``); the fewer, the coarser their splits.
+        largest_leaf: bound on the absolute leaf value before the learning rate; for ``newton`` leaves on σ·|leaf|, so that with the cost ``logistic`` no ranking
+            depends on σ.
+        l2: regularisation: added to Σ hessian/σ² of every leaf, or to its count if leaves are not ``newton``, in its gain and in its value.
+        max_bins: maximum number of bins of a feature, 2–255.
+        max_bins_by_feature: the same for single features, by name (LightGBM's ``max_bin_by_feature``); fewer bins make coarser splits.
         loss: ``ranking``: the objective's terms; ``two_class`` and ``balanced``: each document on its own is relevant or not, by the
             first term's measure (`ltr.objectives.two_class`).
         sigma, normalise: see `Objective`.
-        unbiased: how position bias is taken out of clicks, an `ltr.Unbiased` or the name of its kind (``ipw``, ``pairwise``, ``additive``,
-            or ``auto``, where validation queries choose); None takes labels as they are.
-        query_share: share of the training queries that each tree is grown on, a new draw for each.
-        feature_share: share of the features that each tree may split by, a new draw for each. Where a draw of queries and features has no
+        unbiased: how position bias is removed from clicks: an `ltr.Unbiased`, or the name of its kind (``ipw``, ``pairwise``, ``additive``, or
+            ``auto``, which chooses on validation queries); None uses the labels as they are.
+        query_share: share of the training queries that each tree is grown on, sampled anew for each.
+        feature_share: share of the features that each tree may split on, sampled anew for each. If a sample of queries and features has no
             admissible split, the tree is grown on all of them.
-        monotone: by feature name, 1 where the score may only rise with the feature, −1 where it may only fall.
-        categorical: names of features whose values are categories, whole numbers from 0 on. A split divides them into two sets, the best of
-            those in the order of gradient/(hessian + cat_smooth) (LightGBM's way); the 254 most frequent count, all others, and later
-            unknown ones, are as if missing and go right.
-        cat_smooth, cat_l2: added to Σ hessian/σ² of a category where they are put in order, and of a leaf in the gain of a split by
-            categories (LightGBM's).
-        interactions: groups of features, by name: a path from the root to a leaf splits by features of one group only. A feature in none
-            stands alone. Left out, all may meet.
-        base: name of a feature that holds the scores of another model; training starts from them, prediction adds them.
-        seed: of the draws.
+        monotone: by feature name: 1 if the score may only rise with the feature, −1 if it may only fall.
+        categorical: names of features whose values are categories, whole numbers from 0 on. As in LightGBM, a split
+            divides them into two sets, in the order of gradient/(hessian + cat_smooth). The 254 most frequent categories are distinguished; the
+            others, and categories not seen in training, count as missing and go right.
+        cat_smooth, cat_l2: as in LightGBM: added to Σ hessian/σ² of a category when categories are ordered, and of a leaf in the gain of a
+            categorical split.
+        interactions: groups of features, by name: a path from the root to a leaf splits on features of one group only. A feature in no
+            group is a group by itself. By default, all features may interact.
+        base: name of a feature that holds the scores of another model: training starts from them, and prediction adds them.
+        seed: random seed for sampling queries and features.
         conventions: label rules.
-        stop_on: measure on validation queries whose best iteration is kept; None keeps all trees. Also a function of (scores, queries), of
-            which more is better, or several of both: training stops as soon as one of them, on one set of validation queries, has no new
-            best, and that one's best iteration is kept; that of the first where none stops it (as in LightGBM). How it reads clicks where
-            `unbiased`: `ltr.rankers.fair_pages`.
-        patience: iterations without a new best before stopping; 0 never stops early.
-        biases: what was learned of ranks before each tree, and after the last (`ltr.objectives.unbiased`), ``float64 [trees + 1, sides,
+        stop_on: measure on validation queries whose best iteration is kept; None keeps all trees. Also a function of (scores, queries) whose
+            value is to be maximised, or several of either. As in LightGBM, training stops as soon as one of them has not improved for `patience`
+            iterations on one set of validation queries, and its best iteration is kept; if none stops training, that of the first. For clicks
+            with `unbiased`, see `ltr.rankers.fair_pages`.
+        patience: number of iterations without improvement after which training stops; 0: never stop early.
+        biases: position bias as estimated before each tree and after the last (`ltr.objectives.unbiased`), ``float64 [trees + 1, sides,
             ranks]``.
-        history: what `stop_on` came to on each set of validation queries, ``{"valid": {"ndcg@10": float64 [iterations]}}``, at the
-            iterations of `curve`; not saved.
+        history: values of `stop_on` on each set of validation queries, ``{"valid": {"ndcg@10": float64 [iterations]}}``, at the iterations of
+            `curve`; not saved.
     """
 
     kind: ClassVar[str] = "lambdamart"
@@ -233,21 +234,20 @@ class LambdaMART(TreeRanker):
         """A fitted copy of this model.
 
         Args:
-            queries: or `ltr.Binned` ones, for several trainings on the same.
-            valid: to choose the best iteration on; one set of queries, or several, called ``valid_0``, ``valid_1``, ….
-            tick: called after every tree; what it raises ends the training.
+            queries: training queries; `ltr.Binned` ones save time if several models are trained on them.
+            valid: validation queries that choose the best iteration: one set, or several, which are called ``valid_0``, ``valid_1``, ….
+            tick: called after every tree; an exception that it raises ends the training.
             preferences: pairs of rows of `queries` to learn from instead of the objective's measures (RankNet on trees, B2).
-            start: a fitted model whose trees come first. With the same data and the same parameters, except for more trees, the
-                result is that of never having stopped, byte for byte; with others, the model is adapted to them (B section 7).
-                `n_trees` counts its trees too.
-            callbacks: each called after every tree with the `Progress`; where one returns something true, training ends.
+            start: a fitted model to continue from. With the same data and parameters, except for more trees, the result is byte for byte that of
+                uninterrupted training; otherwise the model is adapted to the new ones (B section 7). `n_trees` includes its trees.
+            callbacks: called after every tree with the `Progress`; training ends if one returns a true value.
 
         Raises:
             ValueError: for fewer documents than two leaves need, infinite features, an unknown feature, a start on other
                 features, an objective that does not fit the data, or bins of another number than `max_bins`.
         """
         if start is not None and not isinstance(start, LambdaMART):
-            raise ValueError(f"LambdaMART: it goes on from a fitted LambdaMART, not from a {type(start).__name__}")
+            raise ValueError(f"LambdaMART: start must be a fitted LambdaMART, not of type {type(start).__name__}")
         binned, given = (queries, queries.queries) if isinstance(queries, Binned) else (None, queries)
         if binned is not None:
             require_same_bins(self, binned)
@@ -289,7 +289,7 @@ class LambdaMART(TreeRanker):
             ValueError: as `fit`; for a start that is no LambdaMART, or has as many trees as there shall be.
         """
         if start is not None and not isinstance(start, LambdaMART):
-            raise ValueError(f"LambdaMART: it goes on from a fitted LambdaMART, not from a {type(start).__name__}")
+            raise ValueError(f"LambdaMART: start must be a fitted LambdaMART, not of type {type(start).__name__}")
         if start is not None and start.ensemble.n_trees >= self.n_trees:
             raise ValueError(
                 f"LambdaMART: n_trees={self.n_trees} counts the {start.ensemble.n_trees} trees it goes on from; give more than these"

@@ -12,7 +12,7 @@ from tests.conftest import make_queries
 
 @pytest.mark.parametrize("core", [core for core in ltr.KINDS.values() if not core.query_weights])
 def test_weights_that_a_ranker_does_not_obey_are_refused(queries, core):
-    with pytest.raises(ValueError, match=rf"queries have weights, and {core.kind} does not obey them"):
+    with pytest.raises(ValueError, match=rf"queries have weights, and {core.kind} does not support them"):
         core().fit(replace(queries, weights=np.ones(queries.n_queries)))
 
 

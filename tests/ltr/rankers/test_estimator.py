@@ -165,7 +165,7 @@ def test_parameters_are_set_in_place_and_strangers_refused():
     for name in ("model__n_estimators", "n_estimators"):
         with pytest.raises(ValueError, match=f"no parameter '{name}'; did you mean model__n_trees\\?"):
             ltr.Estimator(TREES).set_params(**{name: 3})
-    with pytest.raises(ValueError, match="no parameter 'model__gamma'; there is nothing like it here"):
+    with pytest.raises(ValueError, match="no parameter 'model__gamma'; it has no equivalent here"):
         ltr.Estimator(TREES).set_params(model__gamma=1.0)
     with pytest.raises(ValueError, match="ridge=-1 is out of range; it is a number from 0"):
         model.set_params(model__ridge=-1)
@@ -439,7 +439,7 @@ def test_training_goes_on_from_a_model_and_the_first_trees_score():
     assert more.predict(X, n_trees=0).tolist() == [0.0] * len(X)
     with pytest.raises(ValueError, match="n_trees=3 counts the 3 trees it goes on from; give more than these"):
         ltr.Estimator(TREES).fit(X, y, qid, init_model=first)
-    with pytest.raises(ValueError, match="it goes on from a fitted LambdaMART, not from a LeastSquares"):
+    with pytest.raises(ValueError, match="start must be a fitted LambdaMART, not of type LeastSquares"):
         more.fit(X, y, qid, init_model=ltr.LeastSquares())
     with pytest.raises(ValueError, match="no first 8 trees; it has 7"):
         more.predict(X, n_trees=8)
@@ -480,12 +480,12 @@ X2, Y2 = np.ones((2, 3)), [1, 0]
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((X2, Y2), r"say the query of each row by one of column 'qid', qid, group; given: none"),
+        ((X2, Y2), r"give the query of each row by exactly one of column 'qid', qid, group; given: none"),
         ((X2, Y2, [1, 1], [2]), "given: qid and group"),
         ((framed(np.ones((2, 4)), ["a", "a"]), Y2, [1, 1]), "given: column 'qid' and qid"),
         ((X2, [1, 0, 1], [1, 1]), r"y: shape \(3,\) for 2 rows of X"),
         ((X2, Y2, [1]), r"qid: shape \(1,\) for 2 rows of X"),
-        ((X2, Y2, [1, None]), "qid: row 1 has none"),
+        ((X2, Y2, [1, None]), "qid: row 1 is missing"),
         ((X2, Y2, None, [1, 2]), "group: sizes of the queries, whole numbers from 1 that sum to 2"),
         ((np.ones(2), Y2, [1, 1]), r"X: shape \(2,\); expected rows of documents"),
         ((np.ones((0, 3)), [], []), r"X: shape \(0, 3\)"),
@@ -514,10 +514,10 @@ def test_what_is_no_ranker_measure_or_pair_is_named():
 
 def test_scoring_before_fitting_and_other_widths_are_refused():
     X, y, qid, *_ = rows()
-    with pytest.raises(ValueError, match="fit comes before"):
+    with pytest.raises(ValueError, match="call fit before"):
         ltr.Estimator(TREES).predict(X)
     exceptions = pytest.importorskip("sklearn.exceptions")
-    with pytest.raises(exceptions.NotFittedError, match="fit comes before"):
+    with pytest.raises(exceptions.NotFittedError, match="call fit before"):
         ltr.Estimator(TREES).predict(X)
     model = ltr.Estimator(TREES).fit(X, y, qid)
     with pytest.raises(ValueError, match="expected 4 features, as in fit"):
@@ -534,7 +534,7 @@ def test_scoring_before_fitting_and_other_widths_are_refused():
         ({"eval_set": [SETS[0]], "valid": SETS[0]}, "valid and eval_set: both are validation queries; give one"),
         ({"eval_qid": [SETS[0][2]]}, "eval_qid needs eval_set"),
         ({"eval_set": [SETS[0]], "eval_qid": SETS[0][2]}, "eval_qid: a list with one entry for each of the 1 sets"),
-        ({"eval_set": [SETS[0][:2]]}, "say the query of each row by one of"),
+        ({"eval_set": [SETS[0][:2]]}, "give the query of each row by exactly one of"),
         ({"eval_metric": ["map", "MAP"]}, "several different ones"),
     ],
 )

@@ -304,7 +304,7 @@ def test_sparse_features_stay_sparse():
 
 def test_what_lies_below_a_mask_is_not_there():
     X, y, qid = np.ones((4, 1)), [0, 1, 0, 1], np.ma.masked_array([1, 1, 2, 2], mask=[0, 0, 1, 0])
-    with pytest.raises(ValueError, match="qid: row 2 has none"):
+    with pytest.raises(ValueError, match="qid: row 2 is missing"):
         ltr.queries_from(X, y, qid)
     for masked in ({"group": np.ma.masked_array([2, 2], mask=[0, 1])}, {"qid": [1, 1, 2, 2], "sample_weight": qid}):
         with pytest.raises(ValueError, match=f"{[*masked][-1]}: "):
@@ -329,7 +329,7 @@ def test_a_day_is_one_id_whatever_its_type():
         assert ltr.queries_from(np.ones((2, 1)), [0, 1], zoned).n_queries == 2, "the hour that comes twice, and nanoseconds"
     moment = np.array(["2020-01-02T03:04:05.670"], "datetime64[ns]")
     assert ltr.queries_from(np.ones((1, 1)), [0], moment).ids.tolist() == [b"2020-01-02 03:04:05.67"]
-    with pytest.raises(ValueError, match="qid: row 1 has none"):
+    with pytest.raises(ValueError, match="qid: row 1 is missing"):
         ltr.queries_from(np.ones((2, 1)), [0, 1], np.array(["2020-01-02", "NaT"], "datetime64[ns]"))
 
 
@@ -360,11 +360,11 @@ def test_ids_in_a_list_are_what_they_are():
     large = [2**63 + k // 2 for k in range(8)]
     assert len(keys(large)) == 4
     assert np.array_equal(keys(large), keys(np.array(large, np.uint64)))
-    with pytest.raises(ValueError, match="qid: row 1 has none"):
+    with pytest.raises(ValueError, match="qid: row 1 is missing"):
         keys(["q", float("nan")])
     with pytest.raises(ValueError, match="qid: 1 and '1' are written alike, and would be one query"):
         keys([1, "1", 1])
-    with pytest.raises(ValueError, match="qid: row 0 has none"):
+    with pytest.raises(ValueError, match="qid: row 0 is missing"):
         keys(pd.Series([pd.NA, "q"], dtype="string"))
     with pytest.raises(ValueError, match="qid: row 0 has a list; an id is a text or a number"):
         keys([["a"], ["b"]])

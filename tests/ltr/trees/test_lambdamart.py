@@ -297,7 +297,7 @@ def test_adapting_to_other_data_keeps_the_first_trees():
     assert mean(adapted, other) > mean(first, other)
     with pytest.raises(ValueError, match="a start must be a fitted model on the same features"):
         ltr.LambdaMART(base="f2").fit(other, start=first)
-    with pytest.raises(ValueError, match="it goes on from a fitted LambdaMART, not from a Estimator"):
+    with pytest.raises(ValueError, match="start must be a fitted LambdaMART, not of type Estimator"):
         ltr.LambdaMART().fit(other, start=ltr.Estimator(first))
 
 
@@ -640,7 +640,7 @@ def test_groups_that_are_none_are_named(tmp_path):
 def test_names_of_other_tools_are_answered_with_ours():
     for theirs, ours in ltr.LambdaMART.elsewhere.items():
         assert ours in ("", *ltr.LambdaMART().parameters)
-        told = rf"did you mean {ours}\?" if ours else "there is nothing like it here"
+        told = rf"did you mean {ours}\?" if ours else "it has no equivalent here"
         with pytest.raises(TypeError, match=rf"LambdaMART: no parameter '{theirs}'; {told}"):
             ltr.LambdaMART(**{theirs: 1})
     told = set(re.findall(r"\w+", (Path(__file__).parents[3] / "docs" / "coming-from.md").read_text()))
