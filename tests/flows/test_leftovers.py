@@ -169,6 +169,8 @@ def test_a_server_is_asked_for_what_this_folder_served_and_nothing_else(deployed
     leftovers.pause_unserved(lambda who: True)
     assert not asked
     with _only_one("mine"):
+        (Path(".lambdaflow/served") / "closed.lock").mkdir()
+        (Path(".lambdaflow/served") / "damaged.lock").write_bytes(b"7 \xff\n")
         leftovers.pause_unserved(lambda who: who == dead)
     assert asked == [["mine"]] * 2, "a page, and none behind it"
     assert [name for name, one in known.items() if one.paused] == ["mine"]
