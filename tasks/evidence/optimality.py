@@ -262,7 +262,7 @@ def kept_one_by_one(
     """The certificates that are kept at `path`, and `others` after so many: each is kept as soon as it is found, so that whoever is interrupted goes
     on with the next, and `done` hears of each."""
     kept = kept_json(path)
-    if not isinstance(kept, dict) or "whole" not in kept:  # nothing, or damaged so that it passes for a file without a digest
+    if not isinstance(kept, dict) or "whole" not in kept:
         kept = {"found": [], "whole": False}
     found = [CertificateRecord.read(entry) for entry in kept["found"]]
     for certificate in found:

@@ -252,9 +252,9 @@ def keep_json(path: Path, written: Any) -> None:
 def kept_json(path: Path) -> Any:
     """A plain value that `keep_json` wrote; None where there is none, or a damaged one, or another file's. Of earlier releases a file is the value."""
     found = read_json(path)
-    if not isinstance(found, dict) or "digest" not in found:
+    if not isinstance(found, dict) or not {"digest", "kept"} & found.keys():
         return found
-    return found["kept"] if found["digest"] == _digest_at(path, found.get("kept")) else None
+    return found.get("kept") if found.get("digest") == _digest_at(path, found.get("kept")) else None
 
 
 def _digest_at(path: Path, written: Any) -> str:
