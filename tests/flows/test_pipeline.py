@@ -524,7 +524,7 @@ def test_segments_of_the_test_queries_and_the_most_changed_ones(prefect_server, 
     assert changed["effect"].to_list() == ["harmed"] * 3 + ["helped"] * 3
     assert changed["text"][0].startswith(changed["attribute.language"][0])
     page = next(workplace.glob(".lambdaflow/reports/*/report.html")).read_text()
-    for part in ("<h2>Segments</h2>", "squares on language de +", "Most helped", "&lt;b&gt;", " ranks above "):
+    for part in ("<h2>Segments</h2>", "squares on language=de +", "Most helped", "&lt;b&gt;", " ranks above "):
         assert part in page
 
     written["segments"]["measure"] = "cndcg_3"
