@@ -59,6 +59,8 @@ def swept_figures(drawn: Sequence[Trained], path: str | None, measures: Sequence
     def draw(axes: Any, measure: str) -> None:
         for k, ranker in enumerate(rankers):
             values = [*{repr(value): value for t in drawn if t.ranker == ranker for value in [t.cell.point[str(path)]]}.values()]
+            if numbers:
+                values.sort()  # in the order of a grid or a search the line would run to and fro
             means = [
                 _mean(
                     [

@@ -104,6 +104,14 @@ def test_schedules_and_costs_are_drawn_where_there_are_several():
     assert "sigmoid" in costs
 
 
+def test_a_line_through_swept_numbers_runs_in_their_order():
+    def figure(values):
+        cells = [trained("a", {"rate": value}, {"valid_map": 0.5, "test_map": 1 - value}) for value in values]
+        return swept_figures(drawn_cells(cells, "rate", lambda ranker: "map"), "rate", ["map"])
+
+    assert figure([0.2, 0.05, 0.1]) == figure([0.05, 0.1, 0.2])
+
+
 def test_measures_by_a_swept_parameter():
     def cell(share, valid, test):
         return trained("a", {"train_share": share}, {"valid_map": valid, "test_map": test})
