@@ -113,27 +113,33 @@ def pairs_figures(cells: Sequence[Trained], measures: Sequence[str]) -> list[str
 
 
 def curve_figure(name: str, folders: Sequence[CellFolder]) -> str | None:
-    """The selecting measure along training, a line a fold."""
-    found = [read_curve(folder.curve) for folder in folders]
-    curves = [curve for curve in found if curve is not None and curve.iteration]
+    """The measure that training stops on, a line a fold."""
+    found = {fold: read_curve(folder.curve) for fold, folder in enumerate(folders)}
+    curves = {fold: curve for fold, curve in found.items() if curve is not None and curve.iteration}
     if not curves:
         return None
 
     def draw(axes: Any) -> None:
         drawn: dict[str, dict[str, str]] = {}
-        for k, curve in enumerate(curves):
+        for fold, curve in curves.items():
             for title, values, style in (("training", curve.train, "-"), ("validation", curve.valid, "--")):
                 points = [(i, v) for i, v in zip(curve.iteration, values, strict=True) if v is not None]
                 if points:
-                    axes.plot(*zip(*points, strict=True), style, marker=".", markersize=3, color=colour(k), linewidth=1.2)
+                    axes.plot(*zip(*points, strict=True), style, marker=".", markersize=3, color=colour(fold), linewidth=1.2)
                     drawn[title] = {"linestyle": style, "color": INK}
-        axes.set(xlabel="iteration", ylabel=title_of(str(curves[0].measure)))
+        measures = {fold: title_of(str(curve.measure)) for fold, curve in curves.items()}
+        axes.set(xlabel="iteration", ylabel=" and ".join(dict.fromkeys(measures.values())))
         whole_ticks(axes.xaxis)
         titled(axes, f"{name}: curves")
-        folds = {f"fold {k + 1}": {"color": colour(k)} for k in range(len(curves))} if len(curves) > 1 else {}
-        legend(axes, {**drawn, **folds})
+        legend(axes, {**drawn, **(_of_folds(measures) if len(folders) > 1 else {})})
 
     return svg(draw)
+
+
+def _of_folds(shown: Mapping[int, str]) -> dict[str, dict[str, str]]:
+    """Folds in a legend; with what their lines show, where that is not the same of all: a sweep may choose another in each."""
+    one = len(set(shown.values())) == 1
+    return {f"fold {fold + 1}{'' if one else f', {what}'}": {"color": colour(fold)} for fold, what in shown.items()}
 
 
 _BIASES = {
@@ -146,22 +152,24 @@ _BIASES = {
 
 def position_bias_figure(name: str, folders: Sequence[CellFolder]) -> str | None:
     """What was learned of each rank from clicks, a line a fold."""
-    found = [one.by_rank for folder in folders if (one := read_position_bias(folder.position_bias)) is not None]
+    read = {fold: read_position_bias(folder.position_bias) for fold, folder in enumerate(folders)}
+    found = {fold: one.by_rank for fold, one in read.items() if one is not None}
     if not found:
         return None
 
     def draw(axes: Any) -> None:
         drawn: dict[str, dict[str, str]] = {}
-        for k, sides in enumerate(found):
+        shown = {}
+        for fold, sides in found.items():
             named = [(side, sides[side]) for side in _BIASES if side in sides]
             for (side, values), style in zip(named, ("-", "--"), strict=False):
-                axes.plot(range(1, len(values) + 1), values, style, marker=".", markersize=4, color=colour(k), linewidth=1.2)
+                axes.plot(range(1, len(values) + 1), values, style, marker=".", markersize=4, color=colour(fold), linewidth=1.2)
                 drawn[_BIASES[side]] = {"linestyle": style, "color": INK}
+            shown[fold] = " and ".join(_BIASES[side] for side, _ in named)
         axes.set(xlabel="rank", ylabel=" and ".join(drawn))
         whole_ticks(axes.xaxis)
         titled(axes, f"{name}: position bias taken out of clicks")
-        folds = {f"fold {k + 1}": {"color": colour(k)} for k in range(len(found))} if len(found) > 1 else {}
-        legend(axes, {**(drawn if len(drawn) > 1 else {}), **folds})
+        legend(axes, {**(drawn if len(drawn) > 1 else {}), **(_of_folds(shown) if len(folders) > 1 else {})})
 
     return svg(draw)
 

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+from tasks.evidence.drawing import COLOURS
 from tasks.records import Cell, CellResult, Fold, Trained
 from tasks.report.figures import (
     curve_figure,
@@ -65,6 +66,32 @@ def test_a_curve_says_which_colour_is_which_fold(tmp_path):
     for text in ("trees: curves", "fold 1", "fold 2", "fold 3", "training", "validation"):
         assert f">{text}<" in figure
     assert ">1.5<" not in figure
+
+
+def test_a_curve_of_another_measure_or_of_some_folds_is_called_so(tmp_path):
+    folders = [CellFolder(tmp_path / k) for k in "012"]
+    for folder, measure in zip(folders, (None, "ndcg", "map"), strict=True):
+        folder.path.mkdir()
+        if measure:
+            folder.curve.write_text(json.dumps({"measure": measure, "iteration": [1, 2], "train": [0.2, 0.3], "valid": [0.1, 0.2]}))
+    figure = curve_figure("trees", folders)
+    for text in ("NDCG and MAP", "fold 2, NDCG", "fold 3, MAP"):
+        assert f">{text}<" in figure
+    assert COLOURS[0] not in figure, "the colour of the fold that has none"
+    assert ">fold 2<" in curve_figure("trees", folders[:2])
+
+
+def test_what_was_learned_of_ranks_in_some_folds_is_called_so(tmp_path):
+    folders = [CellFolder(tmp_path / k) for k in "012"]
+    for folder, sides in zip(folders, ({}, {"propensity": [1.0, 0.5]}, {"bias": [0.0, -0.5]}), strict=True):
+        folder.path.mkdir()
+        if sides:
+            folder.position_bias.write_text(json.dumps({"by_rank": sides}))
+    figure = position_bias_figure("trees", folders)
+    assert ">fold 2, examination probability (propensity)<" in figure
+    assert ">fold 3, bias of a rank, in scores<" in figure
+    assert COLOURS[0] not in figure, "the colour of the fold that has none"
+    assert ">fold 2<" in position_bias_figure("trees", folders[:2])
 
 
 def test_what_was_learned_of_ranks_has_a_line_a_fold(tmp_path):
