@@ -15,6 +15,7 @@ from tasks.records import printable
 
 COLOURS = ("#22577a", "#d1603d", "#38a3a5", "#8d6a9f", "#6b705c", "#c9a227", "#4f86c6", "#a63d40", "#7fb069", "#3d348b")
 INK = "#1b2430"
+_STYLES = ("-", "--", ":", "-.")
 
 Draw = Callable[[Any], None]
 """``draw(axes)`` on matplotlib's axes."""
@@ -44,6 +45,21 @@ def _parts(key: str) -> tuple[str, str, str]:
 def colour(k: int) -> str:
     """The colour of the k-th line."""
     return COLOURS[k % len(COLOURS)]
+
+
+def line(k: int) -> dict[str, str]:
+    """The colour and the style of the k-th line: where colours begin again, the style is another one."""
+    return {"color": colour(k), "linestyle": _STYLES[k // len(COLOURS) % len(_STYLES)]}
+
+
+def log_ticks(axis: Any, low: float, high: float) -> None:
+    """Ticks of a logarithmic axis from `low` to `high`: at powers of ten, and where these are too few to read by, at round numbers between them."""
+    from matplotlib.ticker import LogLocator, MaxNLocator
+
+    few = MaxNLocator(6, steps=(1, 2, 5, 10)) if high < 10 * low else LogLocator(subs=(1, 2, 5))
+    axis.set_major_locator(LogLocator() if high >= 1000 * low else few)
+    axis.set_major_formatter("{x:,.12g}")
+    axis.set_minor_formatter("")
 
 
 def whole_ticks(axis: Any) -> None:

@@ -22,7 +22,7 @@ from ltr.rankers.training import mean_measure
 from tasks.config.ranker_section import read_conventions
 from tasks.config.run_config import RunConfig, register_evidence
 from tasks.config.section import Written
-from tasks.evidence.drawing import colour, legend, svg, title_of, titled, whole_ticks
+from tasks.evidence.drawing import colour, legend, line, svg, title_of, titled, whole_ticks
 from tasks.evidence.protocol import Artifact, Evidence, Found, Gathering, render
 from tasks.records import Trained, number_of
 from tasks.store.cells import CellFolder
@@ -251,7 +251,7 @@ def measure_figure(inspections: Sequence[Inspection]) -> str:
 
     def draw(axes: Any) -> None:
         for k, seen in enumerate(inspections):
-            axes.plot(seen.iteration, seen.test, color=colour(k), marker=".", linewidth=1.2, label=seen.ranker)
+            axes.plot(seen.iteration, seen.test, **line(k), marker=".", linewidth=1.2, label=seen.ranker)
         axes.set(xlabel="trees or epochs", ylabel=f"{title_of(ltr.Measure.of(inspections[0].measure).key)}, test")
         whole_ticks(axes.xaxis)
         legend(axes)

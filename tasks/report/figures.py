@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ltr.objectives.pair_costs import COSTS
-from tasks.evidence.drawing import COLOURS, INK, colour, legend, svg, title_of, titled, whole_ticks
+from tasks.evidence.drawing import COLOURS, INK, colour, legend, line, log_ticks, svg, title_of, titled, whole_ticks
 from tasks.records import Trained
 from tasks.report.outcome import ObjectiveShape
 from tasks.store.cells import CellFolder, read_curve, read_importance, read_position_bias
@@ -74,13 +74,16 @@ def swept_figures(drawn: Sequence[Trained], path: str | None, measures: Sequence
             axes.plot(
                 values if numbers else [shown(value) for value in values],
                 means,
-                color=colour(k),
+                **line(k),
                 marker="o",
                 markersize=3,
                 linewidth=1.1,
                 label=ranker,
             )
         axes.set(xlabel=str(path), ylabel=f"{title_of(measure)}, test")
+        if numbers and min(of_all) > 0 and max(of_all) > 20 * min(of_all):
+            axes.set(xscale="log")
+            log_ticks(axes.xaxis, min(of_all), max(of_all))
         legend(axes)
 
     return [svg(partial(draw, measure=measure)) for measure in measures] if drawn else []
@@ -96,15 +99,15 @@ def pairs_figures(cells: Sequence[Trained], measures: Sequence[str]) -> list[str
     """Effective pairs of a cell, mean over its epochs, against each test measure (D figure 5); none where fewer than two counted."""
     counted = [trained for trained in cells if "effective_pairs" in trained.result.metrics]
     rankers = list(dict.fromkeys(trained.ranker for trained in counted))
+    pairs = [trained.result.metrics["effective_pairs"] for trained in counted]
 
     def draw(axes: Any, measure: str) -> None:
         for k, ranker in enumerate(rankers):
             own = [t.result.metrics for t in counted if t.ranker == ranker and f"test_{measure}" in t.result.metrics]
             points = sorted((m["effective_pairs"], m[f"test_{measure}"]) for m in own)
-            axes.plot(*zip(*points, strict=True), color=colour(k), marker="o", markersize=4, linewidth=1, label=ranker)
+            axes.plot(*zip(*points, strict=True), **line(k), marker="o", markersize=4, linewidth=1, label=ranker)
         axes.set(xscale="log", xlabel="effective pairs per epoch", ylabel=f"{title_of(measure)}, test")
-        axes.xaxis.set_major_formatter("{x:,g}")
-        axes.xaxis.set_minor_formatter("")
+        log_ticks(axes.xaxis, min(pairs), max(pairs))
         legend(axes)
 
     if len(counted) < 2:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tasks.config.search_section import Dimension, Space
-from tasks.evidence.drawing import colour, legend, svg, title_of, titled, whole_ticks
+from tasks.evidence.drawing import colour, legend, line, svg, title_of, titled, whole_ticks
 from tasks.evidence.guarantee import Guarantee
 from tasks.records import Budget, Searched, Trial, number_of, point_title, time_of
 from tasks.report.outcome import RunOutcome
@@ -203,7 +203,7 @@ def _draw_best(own: Sequence[Searched], ranker: str, select: str, axes: Any) -> 
 
 def _draw_race(lines: Mapping[str, tuple[Sequence[float], Sequence[float]]], select: str, axes: Any) -> None:
     for k, (ranker, (seconds, values)) in enumerate(lines.items()):
-        axes.step(seconds, values, where="post", color=colour(k), linewidth=1.3, label=ranker)
+        axes.step(seconds, values, where="post", **line(k), linewidth=1.3, label=ranker)
     axes.set(xlabel="seconds of training per fold", ylabel=f"{select}, validation")
     titled(axes, "searches: best so far")
     legend(axes)

@@ -7,7 +7,7 @@ import pytest
 
 from ltr.metrics.measure import MEASURES
 from tasks.evidence import drawing
-from tasks.evidence.drawing import colour, heading_of, legend, svg, title_of, whole_ticks
+from tasks.evidence.drawing import colour, heading_of, legend, line, log_ticks, svg, title_of, whole_ticks
 from tests.conftest import undrawing
 
 
@@ -49,8 +49,28 @@ def test_what_is_imported_while_figures_are_not_drawn_draws_afterwards(monkeypat
     assert late.svg is drawing.svg is svg
 
 
-def test_colours_begin_again():
+def test_colours_begin_again_and_lines_do_not():
     assert colour(0) == colour(10) != colour(6)
+    assert len({tuple(line(k).values()) for k in range(40)}) == 40
+
+
+@pytest.mark.parametrize("values", [(12.0, 15.0), (900.0, 1100.0), (1500.0, 8000.0), (9e-7, 3e-5), (50.0, 4900.0), (1e-8, 1e6)])
+def test_a_logarithmic_axis_has_numbers_to_read_by(values):
+    def draw(axes):
+        axes.plot(values, values)
+        axes.set(xscale="log")
+        log_ticks(axes.xaxis, *values)
+        low, high = axes.get_xlim()
+        found.extend(
+            float(one.get_text().replace(",", "").replace("−", "-"))
+            for one in axes.get_xticklabels()
+            if low <= one.get_position()[0] <= high
+        )
+
+    found = []
+    svg(draw)
+    assert 2 <= len(set(found)) <= 12
+    assert found == sorted(found)
 
 
 def test_text_is_no_formula_and_control_characters_are_shown():

@@ -120,6 +120,8 @@ def test_effective_pairs_are_drawn_where_two_cells_counted():
     assert pairs_figures(counted[:1], ["map"]) == []
     (figure,) = pairs_figures(counted, ["map"])
     assert "effective pairs per epoch" in figure
+    near = [trained("net", {}, {"effective_pairs": n, "test_map": 0.5}) for n in (1200.0, 4000.0)]
+    assert ">2,000<" in pairs_figures(near, ["map"])[0], "no power of ten is between them"
 
 
 def test_schedules_and_costs_are_drawn_where_there_are_several():
@@ -137,6 +139,14 @@ def test_a_line_through_swept_numbers_runs_in_their_order():
         return swept_figures(drawn_cells(cells, "rate", lambda ranker: "map"), "rate", ["map"])
 
     assert figure([0.2, 0.05, 0.1]) == figure([0.05, 0.1, 0.2])
+    assert ">0.0001<" in figure([0.00001, 0.001, 0.1, 1])[0], "all but one are beside 0 otherwise"
+    assert ">−0.4<" in figure([-0.5, 0, 0.5])[0]
+
+
+def test_more_rankers_than_colours_are_told_apart():
+    cells = [trained(f"r{k}", {"rate": rate}, {"valid_map": 0.5, "test_map": 0.1}) for k in range(11) for rate in (1, 2)]
+    (figure,) = swept_figures(drawn_cells(cells, "rate", lambda ranker: "map"), "rate", ["map"])
+    assert figure.count("stroke-dasharray") == 2, "of the eleventh, in the axes and in the legend"
 
 
 def test_measures_by_a_swept_parameter():
