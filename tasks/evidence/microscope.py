@@ -96,6 +96,7 @@ class Inspections(Found):
     """What the microscope saw of every ranker."""
 
     place: ClassVar[int] = 50
+    of_first_fold: ClassVar[bool] = True
     rankers: tuple[Inspection, ...]
 
     def numbers(self) -> Mapping[str, Any]:

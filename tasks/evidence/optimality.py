@@ -126,6 +126,7 @@ class Certificates(Found):
     """The certificates of a run; `rankers` are all of the run's, by name."""
 
     place: ClassVar[int] = 40
+    of_first_fold: ClassVar[bool] = True
     found: tuple[CertificateRecord, ...]
     rankers: tuple[str, ...]
 

@@ -91,9 +91,11 @@ class Found(ABC):
     Attributes:
         place: of its section on the page and its sentences on the terminal, smaller ones first.
         repeatable: the same is found again where data and models are the same, whatever the first time changed.
+        of_first_fold: it looks at the models of the first fold alone.
     """
 
     place: ClassVar[int] = 100
+    of_first_fold: ClassVar[bool] = False
     repeatable: ClassVar[bool] = True
 
     def tags(self) -> dict[str, str]:

@@ -55,6 +55,7 @@ class Traces(Found):
     """The traces of a run."""
 
     place: ClassVar[int] = 60
+    of_first_fold: ClassVar[bool] = True
     rankers: tuple[TraceRecord, ...]
 
     def numbers(self) -> Mapping[str, Any]:

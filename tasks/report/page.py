@@ -124,7 +124,7 @@ def page(outcome: RunOutcome, figures: Figures) -> Mapping[str, Any]:
         ],
         "n_folds": len(outcome.folds),
         "conventions": "Conventions: " + ", ".join(f"{k} {v}" for k, v in conventions.items()) + ".",
-        "sections": [Markup(found.section()) for found in outcome.evidence],
+        "sections": [(Markup(found.section()), found.of_first_fold) for found in outcome.evidence],
         "objectives": objective_figures(objective_shapes(config, outcome.cells)),
         "best": outcome.best,
         "best_at": list(standings.rows).index(outcome.best),

@@ -75,6 +75,16 @@ def test_evidence_brings_its_sections_its_column_and_its_files(outcome, tmp_path
     assert "optimum of" not in bare
 
 
+def test_what_is_of_the_first_fold_alone_says_so(outcome, tmp_path):
+    figures, told = Figures.of(outcome), "Of the models of the first fold."
+    assert told not in write_report.fn(outcome, figures, tmp_path / "a.html").read_text()
+    folds = write_report.fn(replace(outcome, folds=outcome.folds * 2), figures, tmp_path / "b.html").read_text()
+    assert folds.count(told) == sum(found.of_first_fold for found in outcome.evidence) == 2
+    assert folds.index("<h2>Local optimality</h2>") < folds.index(told) < folds.index("<h2>λ microscope</h2>")
+    bare = replace(outcome, folds=outcome.folds * 2, evidence=(replace(CERTIFICATES, found=()),))
+    assert told not in write_report.fn(bare, figures, tmp_path / "c.html").read_text()
+
+
 def test_of_many_pairs_those_with_the_best_ranker_and_then_of_the_selecting_measure_are_shown(outcome, tmp_path, monkeypatch):
     names, measures = ("linear", "other", "third", "fourth"), ("map", "ndcg_10")
     tests = [PairTest(m, a, b, 0.1, 0.0, None, 0.0, 9, 95) for m in measures for k, a in enumerate(names) for b in names[k + 1 :]]
