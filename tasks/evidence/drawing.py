@@ -7,7 +7,7 @@ import io
 import re
 import textwrap
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ltr.metrics.measure import MEASURES, Measure
@@ -70,8 +70,19 @@ def whole_ticks(axis: Any) -> None:
 
 
 def titled(axes: Any, text: str) -> None:
-    """Writes a title above the axes, on several lines where it is long."""
-    axes.set_title(textwrap.fill(text, 64), loc="left", fontweight="bold")
+    """Writes a title above the axes, across the figure, and on several lines where it is long; the figure grows by them."""
+    lines = textwrap.wrap(text, 54, max_lines=4, placeholder=" …")
+    figure = axes.figure
+    figure.set_figheight(figure.get_figheight() + 0.17 * max(0, len(lines) - 1))
+    figure.suptitle("\n".join(lines), x=0.01, ha="left", fontweight="bold", fontsize=10)
+
+
+def name_bars(axes: Any, names: Sequence[str]) -> None:
+    """Writes names beside horizontal bars, from the lowest; long ones on two lines, for which the figure grows."""
+    wrapped = [textwrap.fill(name, 36, max_lines=2, placeholder=" …") for name in names]
+    axes.set_yticks(range(len(names)), wrapped)
+    if any("\n" in name for name in wrapped):
+        axes.figure.set_figheight(axes.figure.get_figheight() + 0.15 * len(names))
 
 
 def legend(axes: Any, lines: Mapping[str, Mapping[str, Any]] | None = None) -> None:

@@ -16,7 +16,7 @@ import ltr
 from ltr.data.queries import Queries, select
 from ltr.diagnostics.why_above import Change, Tried, WhyAbove, why_above
 from ltr.metrics.gains import graded
-from tasks.evidence.drawing import INK, colour, svg, titled
+from tasks.evidence.drawing import INK, colour, name_bars, svg, titled
 from tasks.records import DataError, finite_or_none
 from tasks.store.values import names_of
 from tasks.training.scoring import scores_of
@@ -192,9 +192,9 @@ def _draw(pair: ShownPair, axes: Any) -> None:
         color=[colour(0) if value > 0 else colour(1) for value in values],
     )  # fmt: skip
     axes.axvline(0, color=INK, linewidth=0.8)
-    axes.set_yticks(range(len(shown)), [name for name, _, _ in shown])
-    axes.set(xlabel=f"share in the difference of the scores ({pair.why.difference:.3g}); {pair.why.method}")
+    axes.set(xlabel=f"share in the difference of the scores\n({pair.why.difference:.3g}); {pair.why.method}")
     axes.figure.set_figheight(1.2 + 0.22 * len(shown))
+    name_bars(axes, [name for name, _, _ in shown])
     titled(axes, f"{pair.query}: {pair.above} above {pair.below}")
 
 

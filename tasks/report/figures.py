@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ltr.objectives.pair_costs import COSTS
-from tasks.evidence.drawing import COLOURS, INK, colour, legend, line, log_ticks, svg, title_of, titled, whole_ticks
+from tasks.evidence.drawing import COLOURS, INK, colour, legend, line, log_ticks, name_bars, svg, title_of, titled, whole_ticks
 from tasks.records import Trained
 from tasks.report.outcome import ObjectiveShape
 from tasks.store.cells import CellFolder, read_curve, read_importance, read_position_bias
@@ -169,7 +169,7 @@ def position_bias_figure(name: str, folders: Sequence[CellFolder]) -> str | None
                 axes.plot(range(1, len(values) + 1), values, style, marker=".", markersize=4, color=colour(fold), linewidth=1.2)
                 drawn[_BIASES[side]] = {"linestyle": style, "color": INK}
             shown[fold] = " and ".join(_BIASES[side] for side, _ in named)
-        axes.set(xlabel="rank", ylabel=" and ".join(drawn))
+        axes.set(xlabel="rank", ylabel=textwrap.fill(" and ".join(drawn), 40))
         whole_ticks(axes.xaxis)
         titled(axes, f"{name}: position bias taken out of clicks")
         legend(axes, {**(drawn if len(drawn) > 1 else {}), **(_of_folds(shown) if len(folders) > 1 else {})})
@@ -199,7 +199,7 @@ def importance_figure(name: str, folders: Sequence[CellFolder], most: int = 15) 
 
     def draw(axes: Any) -> None:
         axes.barh(range(len(top)), [means[f] for f in top], color=COLOURS[0], height=0.6)
-        axes.set_yticks(range(len(top)), [textwrap.fill(f, 36, max_lines=2, placeholder=" …") for f in top])
+        name_bars(axes, top)
         axes.set(xlabel="share of the gain")
         titled(axes, f"{name}: features")
 

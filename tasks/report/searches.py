@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tasks.config.search_section import Dimension, Space
-from tasks.evidence.drawing import colour, legend, line, svg, title_of, titled, whole_ticks
+from tasks.evidence.drawing import colour, legend, line, name_bars, svg, title_of, titled, whole_ticks
 from tasks.evidence.guarantee import Guarantee
 from tasks.records import Budget, Searched, Trial, number_of, point_title, time_of
 from tasks.report.outcome import RunOutcome
@@ -256,6 +256,6 @@ def _marks(dimension: Dimension) -> list[tuple[float, str]]:
 def _draw_importance(counted: dict[str, float], ranker: str, axes: Any) -> None:
     paths = list(counted)[::-1]
     axes.barh(range(len(paths)), [counted[path] for path in paths], color=colour(0), height=0.6)
-    axes.set_yticks(range(len(paths)), paths)
-    axes.set(xlabel="share of importance (PED-ANOVA); shares sum to 1 even for noise")
+    name_bars(axes, paths)
+    axes.set(xlabel="share of importance (PED-ANOVA);\nshares sum to 1 even for noise")
     titled(axes, f"{ranker}: which parameters mattered")

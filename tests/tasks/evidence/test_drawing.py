@@ -7,7 +7,7 @@ import pytest
 
 from ltr.metrics.measure import MEASURES
 from tasks.evidence import drawing
-from tasks.evidence.drawing import colour, heading_of, legend, line, log_ticks, svg, title_of, whole_ticks
+from tasks.evidence.drawing import colour, heading_of, legend, line, log_ticks, name_bars, svg, title_of, titled, whole_ticks
 from tests.conftest import undrawing
 
 
@@ -82,6 +82,29 @@ def test_text_is_no_formula_and_control_characters_are_shown():
     for text in ("$x^{$", "$a$", r"b\x1b[31m", "50 $ and $x_{$"):
         assert text in figure
     assert "\x1b" not in figure
+
+
+@pytest.mark.parametrize("name", ["a name of many words " * 12, "n" * 200])
+def test_long_titles_and_names_leave_room_for_the_bars(name):
+    def draw(axes):
+        axes.barh(range(3), [1, 2, 3])
+        axes.figure.set_figheight(1.2)
+        name_bars(axes, ["short", name, name])
+        titled(axes, f"{name}: features")
+        shown.append(axes)
+
+    def title_is_inside(figure, axes):
+        box = figure._suptitle.get_window_extent()
+        return axes.bbox.width > 100 and axes.bbox.y1 < box.y0 and box.x1 <= figure.bbox.x1
+
+    shown = []
+    svg(draw)
+    (axes,) = shown
+    axes.figure.draw_without_rendering()
+    assert title_is_inside(axes.figure, axes)
+    below, middle, above = (one.get_window_extent() for one in axes.get_yticklabels())
+    assert below.x0 >= 0 <= middle.x0
+    assert below.y1 < middle.y0 < middle.y1 < above.y0 < above.y1 <= axes.bbox.y1
 
 
 def test_a_legend_is_below_the_axes_and_the_figure_grows():
