@@ -25,7 +25,8 @@ from tasks.training.scoring import scores_of
 
 TEMPLATE = """<h2>As people would judge</h2>
 <p>{{ found.measure }} on test queries, estimated from machine labels and a random sample of human labels, with {{ level }} intervals. Differences are
-from {{ found.rows[0].run }}, with intervals that hold simultaneously for all pairs of rankers.</p>
+from {{ found.rows[0].run }}, with intervals that hold simultaneously for all pairs of rankers. They are
+estimated from what the two rankers do not share, so they can differ a little from the differences of the values.</p>
 <table><tr><th>ranker</th><th>as people would judge</th><th>interval</th><th>human labels alone</th><th>interval</th><th>machine labels alone</th><th>settled</th></tr>
 {% for row in found.rows %}<tr><td>{{ row.run }}{{ ' − ' ~ row.against if row.against }}</td><td>{{ '%.4f' | format(row.found.value) }}</td>
 <td>{{ '%.4f … %.4f' | format(*row.found.interval) }}</td><td>{{ '%.4f' | format(row.found.people) }}</td>
