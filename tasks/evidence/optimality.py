@@ -218,43 +218,32 @@ def certify(trained: Trained, config: Optimality, seed: int, done: Callable[[str
     """Tests the model of a cell on its training queries, in every way that `config` asks for; the model's own certificate comes first. Each is kept beside
     the model (`kept_one_by_one`).
     """
-    cell = trained.cell
-    about = {
-        "certificate": 5,
-        "core": core_digest(),
-        "train": cell.data.train,
-        "conventions": cell.conventions,
-        "seed": seed,
-        "label": cell.ranker,
-    }
-    written = config.model_dump(mode="json", exclude={"rankers"})
-    folder = CellFolder.of(trained.result.key)
+    cell, folder = trained.cell, CellFolder.of(trained.result.key)
+    asked = _digest_of_all(config, train=cell.data.train, conventions=cell.conventions, seed=seed, label=cell.ranker)
 
     def others(known: int) -> Iterator[CertificateRecord]:
         model, queries = ltr.load(folder.model), retrieved_only(open_queries(cell.data.train))
         return examine(model, queries, config, read_conventions(cell.conventions), seed, cell.ranker, known)
 
-    return kept_one_by_one(folder.certificates(digest_of({**about, **written})), others, done)
+    return kept_one_by_one(folder.certificates(asked), others, done)
 
 
 def certify_on(
     queries: Queries, name: str, model: ltr.Ranker, config: Optimality, conventions: ltr.Conventions, seed: int, progress: Progress
 ) -> list[CertificateRecord]:
     """Tests any model, on queries that the store has under a name, in every way that `config` asks for, and keeps each certificate (`kept_one_by_one`)."""
-    about = {
-        "certificate": 5,
-        "core": core_digest(),
-        "model": [digest_of_arrays(model.kind, model.arrays), model.parameters, model.names],
-        "queries": name,
-        "conventions": asdict(conventions),
-        "seed": seed,
-    }
-    written = config.model_dump(mode="json", exclude={"rankers"})
-    path = state.STATE / "certificates" / f"{digest_of({**about, **written})}.json"
+    whole = [digest_of_arrays(model.kind, model.arrays), model.parameters, model.names]
+    asked = _digest_of_all(config, model=whole, queries=name, conventions=asdict(conventions), seed=seed)
+    path = state.STATE / "certificates" / f"{asked}.json"
     progress.begin(
         "optimality", len(ways_of(config)) + sum(model.snapshot(epoch) is not None for epoch in set(config.early_epochs))
     )
     return kept_one_by_one(path, lambda known: examine(model, queries, config, conventions, seed, model.kind, known), progress.done)
+
+
+def _digest_of_all(config: Optimality, **about: Any) -> str:
+    """What certificates depend on: what is asked, of what, and by which code."""
+    return digest_of({"certificate": 5, "core": core_digest(), **about, **config.model_dump(mode="json", exclude={"rankers"})})
 
 
 def kept_one_by_one(

@@ -148,6 +148,18 @@ def test_what_waits_with_an_older_configuration_or_schedule_is_forgotten(address
     assert not left & {by_the_clock, by_another}
 
 
+def set_by_the_clock(client, deployment, state):
+    """A run of a deployment as Prefect's scheduler makes it."""
+    run = client.create_flow_run_from_deployment(deployment, state=state).id
+    with sqlite3.connect(Path(os.environ["PREFECT_HOME"]) / "prefect.db", timeout=30) as store:
+        store.execute("update flow_run set auto_scheduled = 1 where id = ?", (str(run),))
+
+
+def waiting_by_the_clock(client, deployment):
+    of = FlowRunFilter(deployment_id=FlowRunFilterDeploymentId(any_=[deployment]))
+    return [run for run in client.read_flow_runs(flow_run_filter=of) if run.auto_scheduled]
+
+
 def test_a_schedule_that_was_ended_runs_nothing_until_it_is_served_again(address, workplace, monkeypatch):
     """Prefect pauses a deployment itself, but not where a run was under way: other servers of its database went on setting down runs."""
     name, paused = f"{flows.pipeline.run.name}/every-minute", []
@@ -156,9 +168,7 @@ def test_a_schedule_that_was_ended_runs_nothing_until_it_is_served_again(address
         with get_client(sync_client=True) as client:
             found = client.read_deployment_by_name(name)
             paused.append(found.paused)
-            by_the_clock = client.create_flow_run_from_deployment(found.id, state=AwaitingConcurrencySlot()).id
-        with sqlite3.connect(Path(os.environ["PREFECT_HOME"]) / "prefect.db", timeout=30) as store:
-            store.execute("update flow_run set auto_scheduled = 1 where id = ?", (str(by_the_clock),))
+            set_by_the_clock(client, found.id, AwaitingConcurrencySlot())
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Runner, "start", ended)
@@ -167,8 +177,7 @@ def test_a_schedule_that_was_ended_runs_nothing_until_it_is_served_again(address
         assert main(["serve", "c.yaml", "--cron", "15 3 * * *"]) == 0
         with get_client(sync_client=True) as client:
             found = client.read_deployment_by_name(name)
-            waiting = FlowRunFilter(deployment_id=FlowRunFilterDeploymentId(any_=[found.id]))
-            assert not [run for run in client.read_flow_runs(flow_run_filter=waiting) if run.auto_scheduled]
+            assert not waiting_by_the_clock(client, found.id)
         paused.append(found.paused)
     assert paused == [False, True, False, True]
 
@@ -190,16 +199,13 @@ def test_a_schedule_whose_process_was_killed_is_paused_by_the_next_run_of_the_fo
     with get_client(sync_client=True) as client:
         deployment = client.read_deployment_by_name(name)
         client.resume_deployment(deployment.id)
-        run = client.create_flow_run_from_deployment(deployment.id, state=Scheduled()).id
-        with sqlite3.connect(Path(os.environ["PREFECT_HOME"]) / "prefect.db", timeout=30) as store:
-            store.execute("update flow_run set auto_scheduled = 1 where id = ?", (str(run),))
+        set_by_the_clock(client, deployment.id, Scheduled())
         flows.leftovers.clear()
         assert not client.read_deployment_by_name(name).paused, "whoever serves it is at work"
         monkeypatch.setattr(flows.leftovers, "has_ended", lambda who: who == versions[0])
         flows.leftovers.clear()
         assert client.read_deployment_by_name(name).paused
-        of = FlowRunFilter(deployment_id=FlowRunFilterDeploymentId(any_=[deployment.id]))
-        assert not [one for one in client.read_flow_runs(flow_run_filter=of) if one.auto_scheduled]
+        assert not waiting_by_the_clock(client, deployment.id)
 
 
 def test_the_nightly_deployment_is_of_the_flow_and_a_configuration():
