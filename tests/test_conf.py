@@ -16,8 +16,6 @@ WITH_FIGURES = {
     "svore2011/table1", "svore2011/trees", "unbiased/mq2008",
 }  # fmt: skip
 """Configurations that together ask for every kind of ranker, data and evidence; the figures of the others are not drawn."""
-THE_PAPERS = {"donmez2009", "dubey2009", "svore2011", "unbiased"}
-"""Folders of configurations much like each other: all are read each time, and those without figures run with the heavy cases."""
 QUICK = {
     "epochs": 2, "n_trees": 3, "min_docs_in_leaf": 2, "n_leaves": 3, "iterations": 3, "samples": 5, "length": 5, "rounds": 3, "planes": 5,
     "starts": 1, "patience": 2, "count_pairs": 1, "keep_epochs": [],
@@ -72,13 +70,8 @@ def name_of(path: Path) -> str:
     return f"{path.parent.name}/{path.stem}"
 
 
-def among(path: Path) -> Any:
-    heavy = path.parent.name in THE_PAPERS and name_of(path) not in WITH_FIGURES
-    return pytest.param(path, id=f"{path.parent.name}-{path.stem}", marks=[pytest.mark.long] * heavy)
-
-
 @pytest.mark.usefixtures("prefect_server", "workplace")
-@pytest.mark.parametrize("path", map(among, FILES))
+@pytest.mark.parametrize("path", FILES, ids=name_of)
 def test_it_runs_to_its_report(path, monkeypatch, request):
     monkeypatch.setenv("LAMBDAFLOW_DATA", "data")
     if name_of(path) not in WITH_FIGURES:
