@@ -54,6 +54,8 @@ class Steps:
 
     is_compiling: Callable[[], bool] | None = None
     """Whether time goes into kernels, as `tasks.training.compiling` knows once numba is there."""
+    how_far: Callable[[], str] | None = None
+    """The cells that this process trains and their iterations, as `tasks.training.how_far` knows them."""
     last_word: float | None = None
     """When anything was said in this command: silence goes on from one of its parts to the next."""
 
@@ -98,16 +100,22 @@ class Steps:
     def _speak(self) -> None:
         """Says what is under way while nothing else is said; on a terminal the bar says it."""
         while not self._ended.wait(0.25):
-            compiling = self.is_compiling is not None and self.is_compiling()
+            doing = self._doing()
             seconds = time.monotonic() - self._began
             if self._progress is not None and self._task is not None:
-                told = f"{self._stage}: {_COMPILING}" if compiling else self._stage
                 with suppress(KeyError):  # another stage began just now
-                    self._progress.update(self._task, description=told)
+                    self._progress.update(self._task, description=f"{self._stage}{doing}")
             elif seconds >= self._next:
                 started = self._next > _FIRST
                 told = f"  {self._stage}, {seconds:.0f} s" if started else self._stage
-                self._print(f"{told}: {_COMPILING}" if compiling else told, "dim")
+                self._print(f"{told}{doing}", "dim")
+
+    def _doing(self) -> str:
+        """What the stage's time goes into, where that is known."""
+        if self.is_compiling is not None and self.is_compiling():
+            return f": {_COMPILING}"
+        trained = self.how_far() if self.how_far is not None else ""
+        return f": {trained}" if trained else ""
 
 
 _shown: list[Steps] = []
@@ -138,8 +146,9 @@ def steps(stage: str = "starting") -> Iterator[Steps]:
             bar.stop()
 
 
-def tell_compiling() -> None:
-    """From here on stages say while kernels are compiled. This imports numba."""
+def tell_training() -> None:
+    """From here on stages say while kernels are compiled, and how far trainings are. This imports numba."""
     from tasks.training.compiling import is_compiling
+    from tasks.training.how_far import how_far
 
-    Steps.is_compiling = staticmethod(is_compiling)
+    Steps.is_compiling, Steps.how_far = staticmethod(is_compiling), staticmethod(how_far)

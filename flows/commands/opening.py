@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 @contextmanager
 def working(stage: str = "starting") -> Iterator["Steps"]:
     """Shows on standard error that a command works, and at what (`flows.progress`)."""
-    from flows.progress import steps, tell_compiling
+    from flows.progress import steps, tell_training
 
     with steps(stage) as shown:
-        tell_compiling()
+        tell_training()
         yield shown
 
 

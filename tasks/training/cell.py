@@ -35,6 +35,7 @@ from tasks.store.cells import (
 from tasks.store.datasets import open_queries
 from tasks.store.values import means, table, write_values
 from tasks.training.compiling import seconds_compiling
+from tasks.training.how_far import noting
 from tasks.training.scoring import evaluate, ranks_by_chance, retrieved_only
 from tasks.training.snapshot import Snapshot, begun_in, write_curve, write_rest
 
@@ -85,21 +86,22 @@ def train(cell: Cell, threads: int = 0, fresh: bool = False, home: str | None = 
     if fresh:
         snapshot.clear()
     tick, watching = None if ranker.goes_on else _tick, dict[str, Any]()
-    if ranker.goes_on:
-        watching = {"callbacks": snapshot}
-    elif isinstance(ranker, ltr.Average):
+    if isinstance(ranker, ltr.Average):
         watching = {"kept": snapshot.member}
     whole = RETRIEVED not in sets["train"].sources
     in_shards = shards > 1 and ranker.sharded and bool(cell.data.valid) and whole
     learned_from: Any = open_for(ranker, cell.data.train) if whole and not in_shards else learned["train"]
-    if in_shards:
-        from tasks.training.cluster import fit_in_shards
+    with noting(cell.label) as noted:
+        if ranker.goes_on:
+            watching = {"callbacks": (noted, snapshot)}
+        if in_shards:
+            from tasks.training.cluster import fit_in_shards
 
-        fitted: ltr.Ranker = fit_in_shards(ranker, cell.data.train, cell.data.valid, shards, _tick)
-    elif (begun := snapshot.read() or _cut(cell.start)) is not None:
-        fitted = ranker.go_on(begun, learned_from, learned.get("valid"), tick, **watching)
-    else:
-        fitted = ranker.fit(learned_from, learned.get("valid"), tick, **watching)
+            fitted: ltr.Ranker = fit_in_shards(ranker, cell.data.train, cell.data.valid, shards, _tick)
+        elif (begun := snapshot.read() or _cut(cell.start)) is not None:
+            fitted = ranker.go_on(begun, learned_from, learned.get("valid"), tick, **watching)
+        else:
+            fitted = ranker.fit(learned_from, learned.get("valid"), tick, **watching)
     if section.polish:
         fitted = _polished(fitted, section.polish, learned)
     seconds = snapshot.seconds

@@ -128,14 +128,17 @@ def test_a_silence_is_broken_and_says_what_it_is_about(monkeypatch, capsys):
         with steps("ignored"):
             shown.begin("optimality", 2)
         time.sleep(1.1)
-        monkeypatch.setattr(Steps, "is_compiling", lambda _: True)
+        monkeypatch.setattr(Steps, "how_far", lambda _: "net, 3 of 700")
         time.sleep(0.6)
+        monkeypatch.setattr(Steps, "is_compiling", lambda _: True)
+        time.sleep(0.9)
     time.sleep(0.8)
     said = capsys.readouterr().err.splitlines()
     assert said[:2] == ["reading", "optimality (2)"]
     assert re.match(r"  optimality, \d s", said[2])
-    assert re.match(r"  optimality, \d s: compiling kernels", said[3])
-    assert len(said) == 4
+    assert re.fullmatch(r"  optimality, \d s: net, 3 of 700", said[3])
+    assert re.match(r"  optimality, \d s: compiling kernels", said[4])
+    assert len(said) == 5
 
 
 def test_silence_goes_on_from_one_part_of_a_command_to_the_next(monkeypatch, capsys):
@@ -156,10 +159,15 @@ def test_nothing_is_said_of_what_is_done_at_once(capsys, monkeypatch):
     assert capsys.readouterr().err == ""
 
 
-def test_a_terminal_is_told_that_kernels_are_compiled(terminal, monkeypatch):
-    monkeypatch.setattr(Steps, "is_compiling", lambda _: True)
+def test_a_terminal_is_told_how_far_trainings_are_and_that_kernels_are_compiled(terminal, monkeypatch):
+    monkeypatch.setattr(Steps, "is_compiling", lambda _: False)
+    monkeypatch.setattr(Steps, "how_far", lambda _: "net, 3 of 700")
     with steps() as shown:
         shown.begin("training", 3)
+        time.sleep(0.6)
+        (bar,) = shown._progress.tasks
+        assert bar.description == "training: net, 3 of 700"
+        monkeypatch.setattr(Steps, "is_compiling", lambda _: True)
         time.sleep(0.6)
         (bar,) = shown._progress.tasks
         assert bar.description.startswith("training: compiling kernels")

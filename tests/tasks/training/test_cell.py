@@ -20,6 +20,8 @@ from tasks.store.cells import CellFolder, PositionBiasFile, cell_key, read_posit
 from tasks.store.datasets import keep_queries, open_queries
 from tasks.store.values import read_values
 from tasks.training.cell import _polished, polish_was_left, train
+from tasks.training.how_far import how_far
+from tasks.training.snapshot import Snapshot
 from tests.conftest import make_queries
 from tests.ltr.objectives.test_unbiased import judged, pages
 
@@ -66,6 +68,14 @@ def test_a_finished_cell_is_not_trained_again(cell, monkeypatch):
     monkeypatch.setattr(ltr.LambdaRank, "fit", lambda *_: pytest.fail("trained again"))
     assert train.fn(cell) == first
     assert train.fn(replace(cell, label="another name")) == first
+
+
+def test_while_it_is_trained_it_is_known_how_far_it_is(cell, monkeypatch):
+    seen = []
+    monkeypatch.setattr(Snapshot, "__call__", lambda *_: seen.append(how_far()))
+    train.fn(cell)
+    assert seen == [f"x, {k} of 3 iterations" for k in (1, 2, 3)]
+    assert how_far() == ""
 
 
 def test_fresh_gives_the_same_bytes_and_threads_do_not_matter(cell):

@@ -1,0 +1,31 @@
+"""How far the trainings of this process are, for whoever waits for them. LightGBM and XGBoost say it by their callback `log_evaluation` or
+`EvaluationMonitor`, a line every so many rounds; here one word says it of all cells that are under way."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ltr.rankers.training import Callback, Progress
+
+_UNDER_WAY: dict[str, tuple[int, int]] = {}
+_AT_MOST = 3
+"""Cells that are named."""
+
+
+@contextmanager
+def noting(label: str) -> Iterator[Callback]:
+    """A callback of the training of the cell with this label, which is known by `how_far` until it ends."""
+
+    def note(progress: Progress) -> None:
+        _UNDER_WAY[label] = (progress.iteration, progress.n_iterations)
+
+    try:
+        yield note
+    finally:
+        _UNDER_WAY.pop(label, None)
+
+
+def how_far() -> str:
+    """The cells under way, such as ``net · hidden=10, 12 of 50 iterations``; nothing where none is."""
+    told = [f"{label}, {done:,} of {most:,}" for label, (done, most) in sorted(_UNDER_WAY.copy().items())]
+    more = f" and {len(told) - _AT_MOST} more" if len(told) > _AT_MOST else ""
+    return f"{'; '.join(told[:_AT_MOST])} iterations{more}" if told else ""

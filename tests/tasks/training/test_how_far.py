@@ -1,0 +1,37 @@
+"""How far the trainings of this process are, until they end."""
+
+import pytest
+
+from ltr.rankers.training import Progress
+from tasks.training.how_far import how_far, noting
+
+
+def at(iteration: int, n_iterations: int) -> Progress:
+    return Progress(iteration, n_iterations, {}, lambda: None)
+
+
+def break_off() -> None:
+    with noting("net") as net:
+        net(at(1, 2))
+        raise InterruptedError("training was interrupted")
+
+
+def test_cells_under_way_are_told_with_their_iterations_however_they_end():
+    assert how_far() == ""
+    with noting("net · epochs=700") as net, noting("trees") as trees:
+        assert how_far() == "", "nothing is known before the first iteration"
+        trees(at(1, 1000))
+        net(at(12, 700))
+        trees(at(2, 1000))
+        assert how_far() == "net · epochs=700, 12 of 700; trees, 2 of 1,000 iterations"
+    assert how_far() == ""
+    with pytest.raises(InterruptedError):
+        break_off()
+    assert how_far() == ""
+
+
+def test_of_many_the_first_are_named():
+    with noting("a") as a, noting("b") as b, noting("c") as c, noting("d") as d, noting("e") as e:
+        for note in (e, d, c, b, a):
+            note(at(1, 2))
+        assert how_far() == "a, 1 of 2; b, 1 of 2; c, 1 of 2 iterations and 2 more"
