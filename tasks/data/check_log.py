@@ -35,7 +35,7 @@ def check_log(log: ClickLog, names: Sequence[str]) -> list[Finding]:
     """
     path = located(log.log)
     digest = digest_of_file(path)
-    recipe = {"check_log": 10, "log": log.decides(digest), "data": list(names)}
+    recipe = {"check_log": 11, "log": log.decides(digest), "data": list(names)}
 
     def found() -> Noted:
         with unchanged({path: digest}):

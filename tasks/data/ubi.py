@@ -38,7 +38,7 @@ COLUMNS = {
 """Of the log; ``interaction`` is the query's id: each is a page."""
 _FARTHEST = 10**9
 """Beyond what a place may be."""
-_READER = 7
+_READER = 8
 """Raised when the reader changes what it makes of the same bytes."""
 
 
@@ -254,6 +254,23 @@ def _bases(events: Iterable[_Event], answers: dict[str, list[str]]) -> dict[str,
     return bases
 
 
+def _begin_otherwise(events: Iterable[_Event], bases: dict[str, int]) -> list[str]:
+    """A sentence for each application some of whose pages begin at the other one of 0 and 1, by their impressions: where it changed how it counts,
+    the ranks of one kind are wrong by one."""
+    first: dict[tuple[str, str], int] = {}
+    for event in events:
+        if event.action in IMPRESSIONS and event.place is not None:
+            page = event.application, event.query
+            first[page] = min(first.get(page, event.place), event.place)
+    pages = Counter(application for application, _ in first)
+    otherwise = Counter(application for (application, _), place in first.items() if place == 1 - bases[application])
+    return [
+        f"{number_of(count, 'page')} of {pages[name]:,} begin at {1 - bases[name]} in {name!r}, whose ranks are taken to count from {bases[name]}: if "
+        "it counted from 1 at one time and from 0 at another, the ranks of one of them are off by one; give each a file or an application of its own"
+        for name, count in sorted(otherwise.items())
+    ]
+
+
 def _listed(counts: Counter[str]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in counts.most_common(8)) + (", …" if len(counts) > 8 else "")
 
@@ -274,6 +291,7 @@ def _notes(read: _Read, bases: dict[str, int], lost: tuple[int, int, int, int, i
     for base in (0, 1):
         if named := sorted(repr(name) for name, own in bases.items() if own == base):
             notes.append(f"ranks count from {base} in {', '.join(named)}")
+    notes += _begin_otherwise(read.events, bases)
     counts = [
         (read.without["text"], "line", "with a different text for a query than before: left out"),
         (

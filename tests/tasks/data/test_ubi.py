@@ -215,6 +215,19 @@ def test_each_application_counts_places_from_its_own_first(workplace):
     assert _ubi(lines)["rank"].to_list() == [1, 2, 1, 2]
 
 
+@pytest.mark.parametrize("answered", [False, True])
+def test_an_application_that_changes_how_it_counts_is_told_of(log, answered):
+    """Ranks of two pages that count from 1 are wrong by one beside a third that counts from 0, or those of the third are."""
+    seen = sorted(IMPRESSIONS)[0]
+    lines = [{"query_id": q, "user_query": q, **({"query_response_hit_ids": ["x", "y"]} if answered else {})} for q in "abc"]
+    lines += [_event(q, seen, d, k + (q != "c"), k, "shop") for q in "abc" for k, d in enumerate("xy")]
+    said = [note for note in ubi_log(log(lines))[1] if "begin at" in note]
+    pages, other = ("1 page", 0) if answered else ("2 pages", 1)
+    assert len(said) == 1
+    assert said[0].startswith(f"{pages} of 3 begin at {other} in 'shop', whose ranks are taken to count from {1 - other}: ")
+    assert not any("begin at" in note for note in ubi_log(log(LINES))[1])
+
+
 def test_what_is_shown_twice_stays_where_it_first_stood(workplace):
     seen = sorted(IMPRESSIONS)[0]
     lines = [{"query_id": "a", "user_query": "a", "client_id": "c"}]
