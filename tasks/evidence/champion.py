@@ -28,7 +28,7 @@ from tasks.data.tables import recoded
 from tasks.evidence.drawing import title_of
 from tasks.evidence.drift import Drift, Profile, drift, profile, shifted
 from tasks.evidence.protocol import Evidence, Found, Gathering, render, require_pairs, values_path
-from tasks.evidence.significance import TierResult, tier_results
+from tasks.evidence.significance import TierResult, tier_results, too_few_differ
 from tasks.records import DataError, Fold, Trained, number_of
 from tasks.store.cells import CellFolder
 from tasks.store.datasets import open_queries
@@ -303,11 +303,9 @@ def _by_tiers(
     why = f"{verdict} than {version}" if verdict != "open" else f"not shown to be better than {version}"
     why += f"; left out: {_all_of(known, queries)}, which the champion learned from or was chosen on" if known else ""
     decided = next((k for k, tier in enumerate(tiers) if tier.verdict == "open"), None)
-    if decided is not None and not significance.enough_differ(
-        paired := significance.differences(pairs[0][decided], pairs[1][decided])
-    ):
-        differ = f"{np.count_nonzero(paired)} of {number_of(len(paired), 'test query')}"
-        why += f"; their {measures[decided].key} differs on {differ}; a test needs 30, or 20 if these are at least half"
+    if decided is not None:
+        few = too_few_differ(measures[decided].key, significance.differences(pairs[0][decided], pairs[1][decided]))
+        why += f"; their {few}" if few else ""
     results = tier_results([measure.key for measure in measures], tiers)
     return replace(found, verdict=verdict, why=why, promoted=verdict == "better", tiers=results)
 

@@ -21,7 +21,7 @@ from ltr.metrics.measure import Measure, lowest_of
 from tasks.config.run_config import RunConfig, register_evidence
 from tasks.evidence.drawing import INK, colour, legend, svg, title_of, titled
 from tasks.evidence.protocol import Evidence, Found, Gathering, render, require_pairs, values_path
-from tasks.evidence.significance import TierResult, tier_results
+from tasks.evidence.significance import TierResult, tier_results, too_few_differ
 from tasks.records import Fold, Trained, percent, point_title
 from tasks.store.values import read_values, values_of
 
@@ -59,11 +59,12 @@ class Promise:
 @dataclass(frozen=True)
 class Held:
     """Whether a promise held on test queries: ``yes`` where all protected tiers are shown to lose no more than the margin, ``no`` where
-    one is shown to lose more, ``open`` otherwise."""
+    one is shown to lose more, ``open`` otherwise; `few`: on which of them too few queries differ to show either, in words."""
 
     held: Literal["yes", "no", "open"]
     comparison: str
     tiers: tuple[TierResult, ...]
+    few: str = ""
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,8 @@ class RankerGuarantee:
         bounds = "; ".join(f"{title_of(t.measure)} {t.difference:+.4f}, at least {t.lower_bound:+.4f}" for t in protected)
         harm = f"no loss above {self.margin:g} on {' and '.join(title_of(t.measure) for t in protected)} ({percent(self.level)})"
         gain = f"{title_of(last.measure)} {last.difference:+.4f}: {last.meaning}"
-        return f"{harm}: {made}; {held[self.outcome.held]} ({bounds}). {gain}."
+        few = f": {self.outcome.few}" if self.outcome.few else ""
+        return f"{harm}: {made}; {held[self.outcome.held]} ({bounds}{few}). {gain}."
 
 
 TEMPLATE = """<h2>Guarantee</h2>
@@ -307,7 +309,13 @@ def kept(challenger: Sequence[str], baseline: Sequence[str], rule: Guarantee) ->
     protected = tiers[:-1]
     broken = any(tier.upper_bound < -rule.margin for tier in protected)
     shown = all(tier.lower_bound > -rule.margin or tier.verdict == "equal" for tier in protected)
-    return Held("no" if broken else "yes" if shown else "open", comparison, tier_results(_keys(rule), tiers))
+    held: Literal["yes", "no", "open"] = "no" if broken else "yes" if shown else "open"
+    undecided = [
+        too_few_differ(key, significance.differences(a, b))
+        for key, a, b, tier in zip(_keys(rule)[:-1], ours, theirs, protected, strict=False)
+        if held == "open" and tier.lower_bound <= -rule.margin and tier.verdict != "equal"
+    ]
+    return Held(held, comparison, tier_results(_keys(rule), tiers), next(filter(None, undecided), ""))
 
 
 def _keys(rule: Guarantee) -> list[str]:

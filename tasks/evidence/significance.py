@@ -14,6 +14,7 @@ from prefect.cache_policies import NO_CACHE
 
 from ltr.metrics import significance
 from ltr.metrics.measure import fewer_is_better, lowest_of
+from tasks.records import number_of
 from tasks.store.values import pooled, read_values
 
 
@@ -175,3 +176,11 @@ class TierResult:
 def tier_results(measures: Sequence[str], tiers: Sequence[significance.Tier]) -> tuple[TierResult, ...]:
     """The tiers of a lexicographic comparison with the keys of their measures."""
     return tuple(TierResult(measure, **asdict(tier)) for measure, tier in zip(measures, tiers, strict=True))
+
+
+def too_few_differ(measure: str, paired: NDArray[np.float64]) -> str:
+    """That too few of these test queries differ for a test to show anything, in words; empty where enough do."""
+    if significance.enough_differ(paired):
+        return ""
+    differ = f"{np.count_nonzero(paired)} of {number_of(len(paired), 'test query')}"
+    return f"{measure} differs on {differ}; a test needs 30, or 20 if these are at least half"

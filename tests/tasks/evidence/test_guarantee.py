@@ -72,6 +72,23 @@ def test_where_no_query_differs_a_margin_of_0_is_kept(tmp_path):
     assert kept.fn([own], [base], rule).held == "yes"
 
 
+def test_a_promise_that_too_few_queries_decide_says_so(tmp_path):
+    """By 24 of 80 queries the bound is that of what was not seen; 40 are half of them."""
+    base, gain = np.full(80, 0.5), np.linspace(0.2, 0.3, 80)
+
+    def held(differ):
+        own = stored(
+            tmp_path / "own", {"test": [base + np.where(np.arange(80) < differ, 0.3 * (-1.0) ** np.arange(80), 0.0), gain]}
+        )
+        return kept.fn([own], [stored(tmp_path / "base", {"test": [base, gain]})], RULE)
+
+    few, enough = held(24), held(40)
+    assert (few.held, enough.held) == ("open", "open")
+    said = "ndcg_3 differs on 24 of 80 test queries; a test needs 30, or 20 if these are at least half"
+    assert (few.few, enough.few) == (said, "")
+    assert f"at least {few.tiers[0].lower_bound:+.4f}: {said}). " in replace(GUARANTEE, outcome=few).text()
+
+
 def test_all_tiers_but_the_last_are_protected():
     base, three = [np.full(200, 0.5)] * 3, RULE.model_copy(update={"tiers": ["ndcg_1", "ndcg_3", "cndcg_3"]})
     harmless, harmful = values(0.5, 0.5)[0], values(0.4, 0.5)[0]
