@@ -217,6 +217,15 @@ class Queries(Named):
             )
         return self.sources[name]
 
+    def called(self, document: int) -> str:
+        """A document in words: by its id and that of its query where they are known, otherwise by its row in the original file, from 0."""
+        if self.ids is None or self.documents is None:
+            return f"document {self.position[document]}"
+        own, query = (
+            name.decode("utf-8", "backslashreplace") for name in (self.documents[document], self.ids[self.of_query[document]])
+        )
+        return f"document {own!r} of query {query!r}"
+
 
 def _features(given: object) -> NDArray[np.float32]:
     try:

@@ -198,7 +198,7 @@ class Unbiased(Named):
         if wrong.any():
             at = int(np.flatnonzero(wrong)[np.argmin(queries.position[wrong])])
             rule = f"where a document was shown is a whole number from 1 to {MOST_POSITIONS:,}"
-            raise ValueError(f"unbiased: document {queries.position[at]} has the {self.positions} {ranks[at]:g}; {rule}")
+            raise ValueError(f"unbiased: {queries.called(at)} has the {self.positions} {ranks[at]:g}; {rule}")
         return np.where(np.isnan(labels), 0.0, ranks).astype(np.int64) - 1
 
 

@@ -311,6 +311,10 @@ def test_a_position_that_is_none_is_told_with_its_row(wrong):
     for kind in KINDS:
         with pytest.raises(ValueError, match=r"document 7 has the position .*whole number from 1 to 1,000"):
             ltr.LambdaMART(**SMALL, unbiased=kind).fit(replace(queries, sources={"position": ranks}))
+    documents = np.array([f"d{k}".encode() for k in range(queries.n_documents)])
+    ids = np.array([f"page {k}".encode() for k in range(queries.n_queries)])
+    with pytest.raises(ValueError, match=r"unbiased: document 'd7' of query 'page 0' has the position "):
+        ltr.LambdaMART(**SMALL, unbiased="ipw").fit(replace(queries, ids=ids, documents=documents, sources={"position": ranks}))
 
 
 def test_a_document_that_was_not_shown_has_no_part_in_it():
