@@ -126,6 +126,19 @@ def expect(
     return found, to_go_by(best, compared.near)
 
 
+def turned_to(pages: Pages, session: Ints) -> Bools:
+    """Which pages begin below the end of another page of their session and query, ``bool [pages]``: what is shown there are not first results.
+
+    Args:
+        session: ``int64 [pages]``, whose each page is.
+    """
+    _, asked = np.unique(np.column_stack((session, pages.query_of_page())), axis=0, return_inverse=True)
+    ends = np.full(pages.n_pages, pages.n_ranks)
+    np.minimum.at(ends, asked.ravel(), pages.depth())
+    later: Bools = pages.rank[pages.offsets[:-1]] > ends[asked.ravel()]
+    return later
+
+
 def at_odds(name: str, estimates: Sequence[Estimate]) -> tuple[str, ...]:
     """A sentence where position-based says something else than item-position, which assumes less; none where they agree, or cannot be compared.
 
@@ -217,7 +230,8 @@ def _beside(name: str, read: LogPages, scores: pl.DataFrame, seed: int, top: int
     of_log = read.pages
     pages = Pages(of_log.offsets, number[of_log.pair], of_log.rank, of_log.click, query)
     known = np.bincount(query, rank > 0) > 0
-    kept = known[pages.query_of_page()]
+    scored, later = known[pages.query_of_page()], turned_to(pages, read.session)
+    kept = scored & ~later
     notes = []
     if by_lot := tied(values, query, rank, top):
         results = number_of(int(((rank > 0) & (rank <= top)).sum()), "result")
@@ -225,7 +239,13 @@ def _beside(name: str, read: LogPages, scores: pl.DataFrame, seed: int, top: int
             f"{name}: {by_lot:,} of {results} among the first {top} {'ties' if by_lot == 1 else 'tie'} with others of their query: their order is "
             f"random, and another order gives another estimate"
         )
-    if not kept.all():
-        left = number_of(int((~kept).sum()), "page")
+    if not scored.all():
+        left = number_of(int((~scored).sum()), "page")
         notes.append(f"{name}: {left} of {pages.n_pages:,} are of queries without a score, and are left out")
+    if (later & scored).any():
+        left = number_of(int((later & scored).sum()), "page")
+        notes.append(
+            f"{name}: {left} of {pages.n_pages:,} begin below the end of another page of their session and query, as where users turn pages, and are "
+            "left out: the new ranker's first results would not be on them; without clicks.interaction they are part of the page before"
+        )
     return pages.select(kept), rank, kept, tuple(notes)

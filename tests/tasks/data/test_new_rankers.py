@@ -10,7 +10,7 @@ from ltr.clicks.off_policy import Estimate, Rules
 from ltr.clicks.pages import Pages
 from tasks.config.click_labels import ClickLog
 from tasks.data.log_pages import log_pages
-from tasks.data.new_rankers import _models, at_odds, at_times_missing, expect, read_scores, to_go_by
+from tasks.data.new_rankers import _models, at_odds, at_times_missing, expect, read_scores, to_go_by, turned_to
 from tasks.records import DataError
 from tests.click_logs import shuffled_pages, three_a_page, users, worth
 from tests.tasks.data.test_click_models import written
@@ -42,6 +42,25 @@ def test_rankers_are_worth_what_their_users_give_them(read):
     assert best[0].gain > 0 > worst[0].gain
     assert "item-position can be relied on, and so can position-based if a rank scales the clicks on every document" in advice
     assert not any(one.notes for one in found)
+
+
+def test_pages_that_users_turned_to_do_not_show_first_results(tmp_path):
+    """The ranker that made the log gains nothing by it; each second page would have had it all over again."""
+    pages = shuffled_pages(5, 8, 3000, 8, np.random.default_rng(3), spread=8.0)
+    clicked = users("pbm", pages).simulate(pages, 1)
+    written(tmp_path / "log.parquet", clicked)
+    log = pl.read_parquet(tmp_path / "log.parquet").with_columns(part=(pl.col("rank") - 1) // 4)
+    log.write_parquet(tmp_path / "log.parquet")
+    turned = log_pages(ClickLog(log=tmp_path / "log.parquet", interaction="part"))
+    log.filter(part=0).write_parquet(tmp_path / "first.parquet")
+    first = log_pages(ClickLog(log=tmp_path / "first.parquet", interaction="part"))
+    usual = log.group_by("query", "document").agg(score=-pl.col("rank").mean())
+    (found,), _ = expect(turned, {"usual": usual}, Rules(top=4), ("item-position",))
+    (alone,), _ = expect(first, {"usual": usual}, Rules(top=4), ("item-position",))
+    assert found.estimates == alone.estimates
+    assert abs(found.estimates[0].gain) < 4 * found.estimates[0].gain_error
+    assert "usual: 3,000 pages of 6,000 begin below the end of another page" in found.notes[0]
+    assert not turned_to(first.pages, first.session).any()
 
 
 def test_every_estimator_has_its_models(read):
