@@ -11,7 +11,7 @@ from prefect.cache_policies import NO_CACHE
 from ltr.data.propensities import ties
 from ltr.data.queries import Queries
 from tasks.config.click_labels import ClickLog
-from tasks.data.click_log import by_pair, implausible, open_log, ranks_in_words, results_in, shown_results, told_of_form
+from tasks.data.click_log import by_pair, implausible, open_log, place_in, ranks_in_words, results_in, shown_results, told_of_form
 from tasks.data.clicks import judged_pairs
 from tasks.data.files import located
 from tasks.data.similar_queries import counted, spellings, written_alike
@@ -35,7 +35,7 @@ def check_log(log: ClickLog, names: Sequence[str]) -> list[Finding]:
     """
     path = located(log.log)
     digest = digest_of_file(path)
-    recipe = {"check_log": 11, "log": log.decides(digest), "data": list(names)}
+    recipe = {"check_log": 12, "log": log.decides(digest), "data": list(names)}
 
     def found() -> Noted:
         with unchanged({path: digest}):
@@ -71,6 +71,7 @@ def log_findings(log: ClickLog, sets: Sequence[Queries]) -> list[Finding]:
         *(("note", note) for note in nameless),
         ("note", _size(shown, sessions, rank_fault is None)),
         *_unread(log, columns),
+        *_unplaced(log, frame, columns),
         *_pages(log, sessions, rank_fault is None),
         *_bots(sessions),
     ]
@@ -143,6 +144,21 @@ def _unread(log: ClickLog, columns: Sequence[str]) -> Iterator[Said]:
         yield (
             "warning",
             f"column {name!r} is ignored: a page is identified by session and query only (clicks.interaction: {name} reads it)",
+        )
+
+
+def _unplaced(log: ClickLog, frame: pl.LazyFrame, columns: Sequence[str]) -> Iterator[Said]:
+    """Clicked rows whose rank is empty: as far as the log says, nothing was shown."""
+    if log.rank not in columns:
+        return
+    clicked = pl.col("_order") > 0
+    counts = frame.select(all=clicked.sum(), unplaced=(clicked & place_in(frame, log.rank).is_null()).sum())
+    every, unplaced = counts.collect(engine="streaming").row(0)
+    if 0 < unplaced < every:
+        yield (
+            "warning",
+            f"{unplaced:,} of {number_of(every, 'clicked row')} without a rank, so nothing says that the result was shown: a label that counts "
+            "clicks takes each for an impression that was clicked; leave them out of the log, as click models do",
         )
 
 

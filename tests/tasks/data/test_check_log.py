@@ -104,6 +104,16 @@ def test_clicks_without_an_order(said):
     assert said(none)["warning"] == ["no result is clicked: every label is 0 (clicks.click names the column 'click')"]
 
 
+def test_clicks_on_what_was_not_shown(said):
+    """Each is an impression to a label that counts; where no row has a rank, the log is one without ranks."""
+    unshown = [{**row, "rank": None} for row in page(9, "shoes", "c", "c")]
+    warned = [text for text in said([*GOOD, *unshown])["warning"] if "nothing says" in text]
+    assert len(warned) == 1
+    assert warned[0].startswith("1 of 6 clicked rows without a rank, so nothing says that the result was shown: ")
+    for rows in (GOOD, [{**row, "rank": None} for row in GOOD], [*GOOD, {**unshown[0], "click": 0}]):
+        assert not any("nothing says" in text for text in said(rows)["warning"])
+
+
 def test_bots(said):
     letters = [chr(0x4E00 + k) for k in range(400)]
     busy = [{**row, "click": row["rank"]} for row in page("crawler", "shoes", letters[:60])]
