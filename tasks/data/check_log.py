@@ -11,7 +11,17 @@ from prefect.cache_policies import NO_CACHE
 from ltr.data.propensities import ties
 from ltr.data.queries import Queries
 from tasks.config.click_labels import ClickLog
-from tasks.data.click_log import by_pair, implausible, open_log, place_in, ranks_in_words, results_in, shown_results, told_of_form
+from tasks.data.click_log import (
+    by_pair,
+    implausible,
+    open_log,
+    place_in,
+    ranks_in_words,
+    results_in,
+    shown_results,
+    told_of_form,
+    why_crowded,
+)
 from tasks.data.clicks import judged_pairs
 from tasks.data.files import located
 from tasks.data.similar_queries import counted, spellings, written_alike
@@ -124,12 +134,7 @@ def _pages(log: ClickLog, sessions: pl.DataFrame, ranked: bool) -> Iterator[Said
     if not _total(sessions, "clicks"):
         yield "warning", f"no result is clicked: every label is 0 (clicks.click names the column {log.click!r})"
     if ranked and crowded:
-        way = (
-            "check that clicks.rank is the rank on the page, not in the whole list"
-            if log.interaction or is_ubi(log.log)
-            else "a session that asks a query twice needs clicks.interaction"
-        )
-        yield "warning", f"{number_of(crowded, 'page')} of {pages:,} with several documents at one rank: {way}"
+        yield "warning", f"{number_of(crowded, 'page')} of {pages:,} with several documents at one rank: {why_crowded(log)}"
     if shared:
         yield (
             "note",

@@ -190,6 +190,13 @@ def ranks_in_words(ranks: NDArray[np.int64]) -> str:
     return f"rank{'s' if len(ranks) > 1 else ''} {named}"
 
 
+def why_crowded(log: ClickLog) -> str:
+    """What to look at where pages have several documents at one rank."""
+    if log.interaction is None and not is_ubi(log.log):
+        return "a session that asks a query twice needs clicks.interaction"
+    return "check that clicks.rank counts results and that clicks.interaction is another for each page"
+
+
 def typed_queries(log: ClickLog) -> pl.DataFrame:
     """One row a (normalised) ``query`` of a log: the ``text`` that was typed most often, and its result ``pages``.
 

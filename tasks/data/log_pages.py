@@ -11,7 +11,7 @@ from ltr.data.digests import chosen, drawn_parts
 from ltr.data.offsets import offsets_from_sizes
 from ltr.kernels.kernel import Bools, Ints, Words
 from tasks.config.click_labels import ClickLog
-from tasks.data.click_log import implausible, open_log
+from tasks.data.click_log import implausible, open_log, why_crowded
 from tasks.data.similar_queries import counted, normalised, spellings
 from tasks.data.tables import reading
 from tasks.records import DataError, number_of
@@ -86,14 +86,8 @@ def log_pages(log: ClickLog) -> LogPages:
     pages = results.group_by(keys).agg(pl.col("document", "rank", "clicked").sort_by("rank")).sort(keys)
     crowded = pages["rank"].list.n_unique() < pages["rank"].list.len()
     if crowded.any():
-        way = (
-            "check that clicks.rank is the rank on the page, not in the whole list"
-            if len(page) > 2
-            else "a session that asks a query twice needs clicks.interaction"
-        )
-        notes.append(
-            f"{number_of(int(crowded.sum()), 'page')} of {pages.height:,} with several documents at one rank left out: {way}"
-        )
+        count = number_of(int(crowded.sum()), "page")
+        notes.append(f"{count} of {pages.height:,} with several documents at one rank left out: {why_crowded(log)}")
         pages = pages.filter(~crowded)
     if not pages.height:
         raise DataError(f"{log.log}: no page is left to fit click models to{''.join(f'; {note}' for note in notes)}")

@@ -9,7 +9,7 @@ import pytest
 from ltr.data.queries import Queries
 from tasks.config.click_labels import ClickLog
 from tasks.data.check_log import log_findings
-from tasks.data.click_log import implausible, open_log, results_in, shown_results, typed_queries
+from tasks.data.click_log import implausible, open_log, results_in, shown_results, typed_queries, why_crowded
 from tasks.data.clicks import click_tables
 from tasks.records import DataError
 
@@ -98,6 +98,12 @@ def test_what_was_typed_most_often(tmp_path):
     shown = [(*row, document, 0) for row in rows for document in "ab"]
     log = ClickLog(log=write(tmp_path / "l.csv", shown, ("session", "query", "text", "document", "click")), text="text")
     assert typed_queries(log).rows() == [("q", "cheap", 3)]
+
+
+def test_pages_with_a_rank_twice_are_traced_to_what_tells_pages_apart(tmp_path):
+    log = ClickLog(log=tmp_path / "l.csv")
+    assert why_crowded(log) == "a session that asks a query twice needs clicks.interaction"
+    assert "clicks.interaction is another for each page" in why_crowded(log.model_copy(update={"interaction": "page"}))
 
 
 def test_a_missing_column_is_named_with_what_is_near(tmp_path):
