@@ -445,3 +445,20 @@ def test_a_file_of_ones_own_is_a_source_of_results_once_it_registers_something(t
     )
     assert before == meanwhile == again
     assert len({without, before, other}) == 3
+
+
+def test_threads_that_work_for_runs_of_two_folders_keep_to_their_own(workplace, tmp_path):
+    both = threading.Barrier(2, timeout=60)
+
+    def kept(home):
+        state.use_folder(str(home))
+        both.wait()  # the other one has its folder too by now
+        state.remember({"of": "both"}, state.Noted(notes=(home.name,)))
+        both.wait()
+        return state.STATE, state.remembered({"of": "both"}).notes
+
+    homes = [tmp_path / name for name in "ab"]
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(kept, homes))
+    assert found == [(home / ".lambdaflow", (home.name,)) for home in homes]
+    assert Path(".lambdaflow") == state.STATE
