@@ -37,14 +37,14 @@ def search_sentences(outcome: RunOutcome) -> list[str]:
 def _sentence(outcome: RunOutcome, ranker: str) -> str:
     own = _of(outcome, ranker)
     trials = [trial for one in own for trial in one.trials]
-    whole, failed = sum(trial.whole for trial in trials), sum(bool(trial.fault) for trial in trials)
+    whole, faults = sum(trial.whole for trial in trials), [trial.fault for trial in trials if trial.fault]
     parts = [
         f"{ranker}: {number_of(len(trials), 'trial')}",
         f"{whole:,} trained to the end",
         f"{sum(t.seconds for t in trials):.0f} s of training",
     ]
-    if failed:
-        parts.append(f"{failed:,} could not be trained")
+    if faults:
+        parts.append(f"{len(faults):,} could not be trained (the first: {faults[0]})")
     folds = {f"fold {one.fold + 1}: " if len(own) > 1 else "": best for one in own if (best := best_of(one))}
     best_ones = "; ".join(f"{fold}trial {best.number}{_how(outcome, ranker, best)}" for fold, best in folds.items())
     return f"{', '.join(parts)}. Best on validation: {best_ones}.{_as_written(outcome, ranker)}"

@@ -125,7 +125,7 @@ def test_it_is_said_where_the_ranker_as_written_was_chosen_though_another_draw_i
 def test_sentences_say_what_was_drawn_and_what_time_did():
     (first,) = search_sentences(outcome(FEW))
     assert first.startswith(
-        "trees: 3 trials, 2 trained to the end, 6 s of training, 1 could not be trained. Best on validation: trial 3"
+        "trees: 3 trials, 2 trained to the end, 6 s of training, 1 could not be trained (the first: too few). Best on validation: trial 3"
     )
     short = Searched("trees", 0, (trial(1, 0.1, 0.4, whole=False),))
     both = search_sentences(outcome(short, budget=Budget(600.0, 601.0, 64, True)))
