@@ -47,7 +47,7 @@ def certify_model(
     with steps("optimality") as progress:
         certificates = tuple(certify_on(queries, name, found, ways, config.core_conventions, seed, progress))
     files = " ".join(str(file) for file in config.data.files)
-    page = state.STATE / "reports" / f"optimality-{found.digest[:12]}-{prepared[:8]}-{measure}.html"
+    page = state.root() / "reports" / f"optimality-{found.digest[:12]}-{prepared[:8]}-{measure}.html"
     write_certificates(certificates, f"{model} on {files}", page)
     lines = [f"- **{c.ranker}**: {c.verdict}. {c.text()}" for c in certificates]
     create_markdown_artifact(key="optimality", markdown="\n".join((f"# {model}, {measure}", *lines, "", f"Figures: `{page}`")))

@@ -146,7 +146,7 @@ def _is_unserved(deployment: DeploymentResponse, is_theirs: Callable[[str], bool
 def _served_here() -> list[str]:
     """Names of the configurations that are, or were, served in this folder (`flows.schedule`)."""
     kept = []
-    for file in (state.STATE / "served").glob("*.lock"):
+    for file in (state.root() / "served").glob("*.lock"):
         with suppress(OSError, ValueError):  # another user's, who keeps it closed, or damaged
             kept.append(file.read_text(encoding="utf-8").rstrip("\n").partition(" ")[2])
     return sorted(name for name in kept if name)

@@ -48,7 +48,7 @@ def owner() -> str:
         try:
             _hold(file)
         except PermissionError:
-            raise refused(state.STATE.absolute()) from None
+            raise refused(state.root().absolute()) from None
     os.environ[SIGNATURE] = file.name
     return file.name
 
@@ -57,9 +57,9 @@ def _hold(file: Path) -> None:
     """Makes the file of this process as an owner, locked for as long as the process lives."""
     file.parent.mkdir(parents=True, exist_ok=True)
     if not _folders_name():
-        with state.written_whole(state.STATE / "folder") as partial:
-            partial.write_text(f"{file.name.rpartition('@')[2]} {state.STATE.stat().st_ino}\n", encoding="utf-8")
-    beside = state.STATE / f"{file.name}.new"
+        with state.written_whole(state.root() / "folder") as partial:
+            partial.write_text(f"{file.name.rpartition('@')[2]} {state.root().stat().st_ino}\n", encoding="utf-8")
+    beside = state.root() / f"{file.name}.new"
     held = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL)
     fcntl.flock(held, fcntl.LOCK_EX)
     os.rename(beside, file)  # from now on others see it, and that it is held
@@ -128,16 +128,16 @@ def started_by(is_theirs: Callable[[str], bool]) -> Iterator[int]:
 
 
 def _folder() -> Path:
-    return (state.STATE / "owners").absolute()
+    return (state.root() / "owners").absolute()
 
 
 def _folders_name() -> str:
     """What this folder is called; nothing where it has no name yet, or is a copy, which has that of the other."""
     try:
-        name, inode = (state.STATE / "folder").read_text(encoding="utf-8").split()
+        name, inode = (state.root() / "folder").read_text(encoding="utf-8").split()
     except (OSError, ValueError):
         return ""
-    return name if inode == str(state.STATE.stat().st_ino) else ""
+    return name if inode == str(state.root().stat().st_ino) else ""
 
 
 def _is_gone_by_number(who: str) -> bool:

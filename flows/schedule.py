@@ -101,7 +101,7 @@ def _only_one(name: str) -> Iterator[None]:
     Raises:
         ConfigError: where one does.
     """
-    folder = state.STATE / "served"
+    folder = state.root() / "served"
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / f"{state.digest_of(name)[:16]}.lock", "a+", encoding="utf-8") as lock:
         try:

@@ -76,7 +76,7 @@ def study(config: StudyConfig, fresh: bool = False, runner: str | None = None) -
         page = write_study(
             table,
             config.title,
-            state.STATE / "reports" / f"{config.name}-{tracker.run_id[:8]}" / "study.html",
+            state.root() / "reports" / f"{config.name}-{tracker.run_id[:8]}" / "study.html",
             tuple(outcomes.values()),
         )
         said = {FOUND: digest_of(markdown(table))}

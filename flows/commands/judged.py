@@ -92,7 +92,7 @@ def _without_file(error: Exception, file: "Path | str") -> str:
 
 def _check_store(as_json: bool) -> int:
     from tasks.records import number_of
-    from tasks.store.state import STATE, damaged
+    from tasks.store.state import damaged, root
 
     told, unsealed = damaged()
     if as_json:
@@ -106,7 +106,7 @@ def _check_store(as_json: bool) -> int:
                 f"note     {folders} from an earlier release {'has' if unsealed == 1 else 'have'} no digest and {'was' if unsealed == 1 else 'were'} not checked"
             )
         if not told:
-            print("nothing is damaged" if STATE.is_dir() else f"nothing is stored in {STATE}/ of this folder")
+            print("nothing is damaged" if root().is_dir() else f"nothing is stored in {root()}/ of this folder")
     return 1 if told else 0
 
 

@@ -24,7 +24,7 @@ def generate(config: Generate, scale: float = 1.0) -> Data:
     """Writes training, validation and test tables and the session log; the ``data`` section that reads them."""
     sizes = tuple(max(2, round(n * scale)) for n in config.queries)
     written = {"generator": 3, "core": core_digest(), **config.model_dump(mode="json", exclude={"more"}), "queries": sizes}
-    folder = state.STATE / "generated" / digest_of(written)[:32]
+    folder = state.root() / "generated" / digest_of(written)[:32]
     if not is_whole(folder):
         with made_whole(folder) as partial:
             _write(partial, config, sizes)

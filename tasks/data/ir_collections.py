@@ -37,7 +37,7 @@ def collection_file(written: str) -> Path:
     name, what = written.removeprefix(PREFIX), "qrels"
     if name.endswith(SCORED):
         name, what = name.removesuffix(SCORED), "scoreddocs"
-    folder = state.STATE / "collections" / digest_of({"collection": name, "what": what})[:32]
+    folder = state.root() / "collections" / digest_of({"collection": name, "what": what})[:32]
     file = folder / f"{re.sub(r'[^A-Za-z0-9_.-]', '-', name)}.{'qrels' if what == 'qrels' else 'run'}"
     if not is_whole(folder):
         with made_whole(folder) as partial, open(partial / file.name, "w", encoding="utf-8") as out:

@@ -40,7 +40,7 @@ def pool(data: Data) -> tuple[Data, list[str]]:
     digests = {path: digest_of_file(path) for _, own in given for path in map(located, own)}
     files = [[name, [[path.name, digests[path]] for path in map(located, own)]] for name, own in given]
     columns = dict(zip([*PAIR, "label"], (data.query, data.document, data.label), strict=True))
-    folder = state.STATE / "pooled" / digest_of({"pool": 9, "files": files, "columns": columns, "forms": data.run_forms})[:32]
+    folder = state.root() / "pooled" / digest_of({"pool": 9, "files": files, "columns": columns, "forms": data.run_forms})[:32]
     if not is_whole(folder):
         with unchanged(digests):
             (judged, said), runs = read_judgments(data.qrels), {name: read_trec(own, RUN) for name, own in data.runs.items()}

@@ -248,14 +248,14 @@ def _by_column(table: pl.LazyFrame) -> pl.LazyFrame:
     Raises:
         OSError: where the disk has no room for it.
     """
-    state.STATE.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=state.STATE) as file:
+    state.root().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=state.root()) as file:
         try:
             rows = max(_FIELDS_AT_A_TIME // len(table.collect_schema()), 1)
             table.sink_parquet(file, compression="lz4", statistics=False, row_group_size=rows)
         except pl.exceptions.ComputeError as error:
             if full := re.search(r"\(os error (\d+)\)", str(error)):
-                raise OSError(int(full[1]), os.strerror(int(full[1])), str(state.STATE)) from None
+                raise OSError(int(full[1]), os.strerror(int(full[1])), str(state.root())) from None
             raise
         file.seek(0)
         return pl.scan_parquet(file, glob=False)  # polars holds it by itself

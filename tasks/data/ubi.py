@@ -54,7 +54,7 @@ def ubi_log(path: Path) -> tuple[Path, list[str]]:
         DataError: naming file, line, value and rule, for a line of another form, a time or a place that is none.
     """
     digest = digest_of_file(path)
-    folder = state.STATE / "ubi" / digest_of({"ubi": _READER, "file": digest})[:32]
+    folder = state.root() / "ubi" / digest_of({"ubi": _READER, "file": digest})[:32]
     if not is_whole(folder):
         with unchanged({path: digest}):
             rows, notes = _rows(path)

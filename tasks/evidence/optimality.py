@@ -234,7 +234,7 @@ def certify_on(
     """Tests any model, on queries that the store has under a name, in every way that `config` asks for, and keeps each certificate (`kept_one_by_one`)."""
     whole = [digest_of_arrays(model.kind, model.arrays), model.parameters, model.names]
     asked = _digest_of_all(config, model=whole, queries=name, conventions=asdict(conventions), seed=seed)
-    path = state.STATE / "certificates" / f"{asked}.json"
+    path = state.root() / "certificates" / f"{asked}.json"
     progress.begin(
         "optimality", len(ways_of(config)) + sum(model.snapshot(epoch) is not None for epoch in set(config.early_epochs))
     )

@@ -66,7 +66,7 @@ def best_keys(outcome: RunOutcome, tags: Mapping[str, str]) -> list[str]:
 
 def report_page(outcome: RunOutcome) -> Path:
     """Where the page of a run is."""
-    return state.STATE / "reports" / f"{outcome.config.name}-{outcome.run_id[:8]}" / "report.html"
+    return state.root() / "reports" / f"{outcome.config.name}-{outcome.run_id[:8]}" / "report.html"
 
 
 def _metrics(outcome: RunOutcome) -> dict[str, float]:

@@ -34,7 +34,7 @@ def open_for(ranker: ltr.Ranker, name: str) -> Queries | Binned:
     if not isinstance(ranker, ltr.LambdaMART) or is_sparse(queries.features) or queries.features.size < LEAST_VALUES:
         return queries
     asked = {one: getattr(ranker, one) for one in BINNING}
-    folder = state.STATE / "binned" / digest_of({"data": name, "core": core_digest(), **asked})[:32]
+    folder = state.root() / "binned" / digest_of({"data": name, "core": core_digest(), **asked})[:32]
     if not _is_kept(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         with alone(folder.parent):  # so that cells which begin together bin once

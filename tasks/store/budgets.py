@@ -10,7 +10,7 @@ from tasks.store.state import keep_json, kept_json
 
 def budget_file(run_key: str) -> Path:
     """Where the budget of a run is, by the digest of what it does."""
-    return state.STATE / "budgets" / f"{run_key[:32]}.json"
+    return state.root() / "budgets" / f"{run_key[:32]}.json"
 
 
 def read_budget(run_key: str) -> Budget | None:

@@ -26,7 +26,7 @@ class CellFolder:
     @classmethod
     def of(cls, key: str) -> "CellFolder":
         """The folder of a cell's key."""
-        return cls(state.STATE / "cells" / key)
+        return cls(state.root() / "cells" / key)
 
     @property
     def model(self) -> Path:

@@ -32,7 +32,7 @@ def keep_queries(queries: Queries) -> str:
     for ids in (queries.ids, queries.documents):
         hasher.update(b"none" if ids is None else f"{ids.dtype.str}{ids.shape}".encode() + np.ascontiguousarray(ids).tobytes())
     name = hasher.hexdigest()[:32]
-    folder = state.STATE / "data" / name
+    folder = state.root() / "data" / name
     if not is_whole(folder):
         with made_whole(folder) as partial:
             arrays: dict[str, Any] = {
@@ -82,7 +82,7 @@ def about_queries(name: str) -> StoredDataset:
     Raises:
         DataError: where the file that says it was damaged since it was written.
     """
-    file = state.STATE / "data" / name / "about.json"
+    file = state.root() / "data" / name / "about.json"
     try:
         written = json.loads(file.read_text(encoding="utf-8"))
         return StoredDataset(**{**written, "names": tuple(written["names"])})
@@ -100,7 +100,7 @@ def open_queries(name: str) -> Queries:
     Raises:
         DataError: where its files were damaged since they were written, as far as blocks of them tell.
     """
-    folder = state.STATE / "data" / name
+    folder = state.root() / "data" / name
     if wrong := faults(folder):
         raise _damaged(folder, "; ".join(wrong))
     arrays = {path.stem: np.load(path, mmap_mode="c", allow_pickle=False) for path in sorted(folder.glob("*.npy"))}

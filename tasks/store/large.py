@@ -27,8 +27,8 @@ def zeros(shape: tuple[int, ...], kind: DTypeLike) -> NDArray[Any]:
     size = int(np.prod(shape)) * np.dtype(kind).itemsize
     if size <= SMALL:
         return np.zeros(shape, kind)
-    state.STATE.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=state.STATE) as file:
+    state.root().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=state.root()) as file:
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(file.fileno(), 0, size)
         else:

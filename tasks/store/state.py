@@ -26,9 +26,7 @@ from typing import Any
 from tasks.records import DataError, Finding, Fold
 from tasks.store.seal import SEAL, faults, is_whole, sync, write_seal
 
-STATE: Path
-"""Where the state of this thread's folder is."""
-_FOLDER = ContextVar("folder", default=Path(".lambdaflow"))
+_ROOT = ContextVar("root", default=Path(".lambdaflow"))
 _ROOMS = ("data", "cells", "generated", "pooled", "collections", "binned")
 """Whose folders are sealed, but for those that earlier releases made; others that are sealed may lie anywhere below."""
 
@@ -36,13 +34,12 @@ _ROOMS = ("data", "cells", "generated", "pooled", "collections", "binned")
 def use_folder(home: str) -> None:
     """The state is below the folder `home` from now on, wherever this process was started and whoever it worked for before, for this thread alone:
     others may be at work for runs of other folders, as those of a Dask worker are."""
-    _FOLDER.set(Path(".lambdaflow") if Path(home) == Path.cwd() else Path(home) / ".lambdaflow")
+    _ROOT.set(Path(".lambdaflow") if Path(home) == Path.cwd() else Path(home) / ".lambdaflow")
 
 
-def __getattr__(name: str) -> Path:
-    if name == "STATE":
-        return _FOLDER.get()
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def root() -> Path:
+    """The folder with all that is kept."""
+    return _ROOT.get()
 
 
 def digest_of(written: Any) -> str:
@@ -96,7 +93,7 @@ def _partial_of(path: Path) -> Path:
 
 def clear_partials() -> None:
     """Removes what processes of this machine that have ended left half-written."""
-    for partial in (*_partials(_FOLDER.get()), *Path("mlruns").glob("*.partial")):
+    for partial in (*_partials(root()), *Path("mlruns").glob("*.partial")):
         named = re.fullmatch(rf".*\.{re.escape(platform.node())}-(\d+)-[0-9a-f]{{8}}\.partial", partial.name)
         if named and not _is_alive(int(named[1])) and not _is_held(partial):
             shutil.rmtree(partial, ignore_errors=True) if partial.is_dir() else partial.unlink(missing_ok=True)
@@ -296,7 +293,7 @@ class Noted:
 def remembered(recipe: Recipe) -> Noted | None:
     """What was noted for a recipe, where all the data sets that it names still exist and are whole."""
     written = kept_json(_recipe_file(recipe))
-    if not isinstance(written, dict) or not all(is_whole(_FOLDER.get() / "data" / name) for name in written.get("data", [])):
+    if not isinstance(written, dict) or not all(is_whole(root() / "data" / name) for name in written.get("data", [])):
         return None
     folds = tuple(Fold(**fold) for fold in written.get("folds", []))
     findings = tuple(Finding(**finding) for finding in written.get("findings", []))
@@ -318,19 +315,19 @@ def made_once(recipe: Recipe, make: Callable[[], Noted]) -> Noted:
 
 
 def _recipe_file(recipe: Recipe) -> Path:
-    return _FOLDER.get() / "recipes" / f"{digest_of(recipe)[:32]}.json"
+    return root() / "recipes" / f"{digest_of(recipe)[:32]}.json"
 
 
 def damaged() -> tuple[list[str], int]:
     """Looks at every byte of the store: a sentence for each folder or file that is damaged, with what to do; and how many folders there
     are without a seal, which earlier releases made."""
     told, unsealed = [], 0
-    folders = {path for room in _ROOMS for path in (_FOLDER.get() / room).glob("*") if path.is_dir()}
-    folders |= {seal.parent for seal in _FOLDER.get().rglob(SEAL)}
+    folders = {path for room in _ROOMS for path in (root() / room).glob("*") if path.is_dir()}
+    folders |= {seal.parent for seal in root().rglob(SEAL)}
     for folder in sorted(path for path in folders if not any(part.endswith(".partial") for part in path.parts)):
         unsealed += not (folder / SEAL).is_file()
         told += [f"{fault}; remove {folder}, the next run makes it again" for fault in faults(folder, fully=True)]
-    for path in sorted((*(_FOLDER.get() / "recipes").glob("*.json"), *(_FOLDER.get() / "certificates").glob("*.json"))):
+    for path in sorted((*(root() / "recipes").glob("*.json"), *(root() / "certificates").glob("*.json"))):
         if kept_json(path) is None:
             told.append(f"{path} cannot be read; the next run makes it again")
     return told, unsealed

@@ -55,6 +55,8 @@ def _tick() -> None:
 
 def _cached(_: Any, arguments: dict[str, Any]) -> str | None:
     """Prefect's cache key; none where the cell's folder is gone, so that it is trained again."""
+    if arguments["home"] is not None:
+        state.use_folder(arguments["home"])
     key = cell_key(arguments["cell"])
     return key if CellFolder.of(key).is_finished else None
 

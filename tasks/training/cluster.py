@@ -183,7 +183,7 @@ def fit_on(
     if encrypted := [address for address in workers if address.startswith("tls://")]:
         raise ValueError(f"worker {encrypted[0]}: parts send their sums unencrypted, so they need a cluster without TLS")
     opened = partial(
-        client.submit, _open, str(state.STATE.absolute().parent), model, actor=True, pure=False, allow_other_workers=True
+        client.submit, _open, str(state.root().absolute().parent), model, actor=True, pure=False, allow_other_workers=True
     )
     held = [
         (part, opened(part, workers[place]["nthreads"], workers=[place]))

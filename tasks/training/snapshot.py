@@ -98,7 +98,7 @@ def is_begun(key: str) -> bool:
 
 
 def _folder(key: str) -> CellFolder:
-    return CellFolder(state.STATE / "snapshots" / key)
+    return CellFolder(state.root() / "snapshots" / key)
 
 
 def begun_in(folder: CellFolder) -> ltr.Ranker | None:

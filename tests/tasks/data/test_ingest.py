@@ -465,7 +465,7 @@ def test_a_text_is_read_in_less_memory_than_its_features_take(workplace, monkeyp
         for row in range(6_000):
             file.write(f"{row % 3} qid:{row % 3_000 // 10} {line} 501:{row}\n")
     read(["long.txt"])  # which compiles what there is to compile
-    (state.STATE / "recipes").rename("forgotten")
+    (state.root() / "recipes").rename("forgotten")
     tracemalloc.start()
     try:
         found, _ = read(["long.txt"])

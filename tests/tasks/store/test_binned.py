@@ -29,7 +29,7 @@ def counted(monkeypatch):
 
 
 def folders():
-    return sorted((state.STATE / "binned").iterdir())
+    return sorted((state.root() / "binned").iterdir())
 
 
 def test_features_are_binned_once_for_all_that_ask_for_the_same_bins(name, counted):
@@ -118,7 +118,7 @@ def test_other_rankers_and_few_values_take_the_queries(name, monkeypatch):
     assert isinstance(binned.open_for(ltr.LambdaRank(), name), ltr.Queries)
     monkeypatch.setattr(binned, "LEAST_VALUES", 10**6)
     assert isinstance(binned.open_for(ltr.LambdaMART(), name), ltr.Queries)
-    assert not (state.STATE / "binned").exists()
+    assert not (state.root() / "binned").exists()
 
 
 def test_categories_of_unknown_features_are_refused(name):

@@ -35,7 +35,7 @@ def test_documents_of_other_ids_are_another_data_set(workplace):
 def test_a_damaged_data_set_is_refused_and_stored_again(workplace):
     queries = make_queries(10)
     name = keep_queries(queries)
-    features = state.STATE / "data" / name / "features.npy"
+    features = state.root() / "data" / name / "features.npy"
     with open(features, "r+b") as file:
         file.truncate(200)
     with pytest.raises(DataError, match=r"features.npy has 200 bytes and was written with .*: remove .* and run the same command"):
@@ -46,7 +46,7 @@ def test_a_damaged_data_set_is_refused_and_stored_again(workplace):
 
 def test_counts_of_a_damaged_data_set_are_refused(workplace):
     name = keep_queries(make_queries(10))
-    about = state.STATE / "data" / name / "about.json"
+    about = state.root() / "data" / name / "about.json"
     for damaged in ("", "[]", "{}"):
         about.write_text(damaged)
         with pytest.raises(DataError, match=r"about.json has other bytes than were written: remove .*, which creates it again"):

@@ -18,7 +18,7 @@ def test_small_arrays_are_in_memory_and_large_ones_in_a_file_that_nobody_sees(wo
     assert (found == 0).all()
     found[:] = 7
     assert found.sum() == 42
-    assert not list(state.STATE.glob("*tmp*"))
+    assert not list(state.root().glob("*tmp*"))
 
 
 @pytest.mark.parametrize("at_a_time", [1, 24, 1 << 24])

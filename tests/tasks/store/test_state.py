@@ -28,7 +28,7 @@ def test_only_what_a_process_that_has_ended_left_is_cleared(workplace):
         f"c.elsewhere-{ended.stdout.strip()}-00000000.partial": True,
         "d.0123abcd.partial": True,
     }
-    folder = workplace / state.STATE / "cells"
+    folder = workplace / state.root() / "cells"
     for name in names:
         (folder / name).mkdir(parents=True)
         (folder / name / f"importance.json.{platform.node()}-{ended.stdout.strip()}-11111111.partial").touch()
@@ -39,13 +39,13 @@ def test_only_what_a_process_that_has_ended_left_is_cleared(workplace):
 def test_several_may_clear_at_once(workplace):
     ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True, check=True)
     for k in range(300):
-        folder = workplace / state.STATE / "cells" / f"{k}.{platform.node()}-{ended.stdout.strip()}-{k:08x}.partial"
+        folder = workplace / state.root() / "cells" / f"{k}.{platform.node()}-{ended.stdout.strip()}-{k:08x}.partial"
         (folder / "model").mkdir(parents=True)
         (folder / "model" / "model.json").touch()
     with ThreadPoolExecutor(4) as pool:
         for done in [pool.submit(state.clear_partials) for _ in range(8)]:
             done.result()
-    assert not list((workplace / state.STATE / "cells").iterdir())
+    assert not list((workplace / state.root() / "cells").iterdir())
 
 
 def test_a_file_in_the_place_of_a_folder_stays(workplace):
@@ -172,15 +172,15 @@ def test_what_was_made_is_remembered_while_its_data_are_there(workplace):
     noted = state.Noted(("a",), 2, ("a note",), (Fold("a", "a", "a"),), (Finding("note", "log", "fine"),))
     state.remember(recipe, noted)
     assert state.remembered(recipe) is None
-    (state.STATE / "data" / "a").mkdir(parents=True)
+    (state.root() / "data" / "a").mkdir(parents=True)
     assert state.remembered({"n": 1, "of": "x"}) == noted
     assert state.remembered({"of": "x", "n": 2}) is None
 
 
 def test_notes_of_an_earlier_release_are_read(workplace):
-    (state.STATE / "data" / "a").mkdir(parents=True)
+    (state.root() / "data" / "a").mkdir(parents=True)
     recipe = {"reader": 2}
-    state.write_json(state.STATE / "recipes" / f"{state.digest_of(recipe)[:32]}.json", {"data": ["a"], "split_queries": 3})
+    state.write_json(state.root() / "recipes" / f"{state.digest_of(recipe)[:32]}.json", {"data": ["a"], "split_queries": 3})
     assert state.remembered(recipe) == state.Noted(("a",), split_queries=3)
 
 
@@ -188,7 +188,7 @@ def test_notes_of_an_earlier_release_are_read(workplace):
 def test_a_damaged_recipe_is_as_if_it_were_not_there(workplace, text):
     state.remember({"of": 1}, state.Noted(notes=("done",)))
     assert state.remembered({"of": 1}).notes == ("done",)
-    (recipe,) = (state.STATE / "recipes").iterdir()
+    (recipe,) = (state.root() / "recipes").iterdir()
     recipe.write_text(text)
     assert state.remembered({"of": 1}) is None
     state.remember({"of": 1}, state.Noted(notes=("again",)))
@@ -196,7 +196,7 @@ def test_a_damaged_recipe_is_as_if_it_were_not_there(workplace, text):
 
 
 def test_a_record_with_a_changed_digit_or_of_another_place_is_none(workplace):
-    one, two = (state.STATE / "budgets" / f"{name}.json" for name in "ab")
+    one, two = (state.root() / "budgets" / f"{name}.json" for name in "ab")
     state.keep_json(one, {"cells": 17, 2.5: [None, float("inf")]})
     assert state.kept_json(one) == {"cells": 17, "2.5": [None, float("inf")]}
     two.write_text(one.read_text())
@@ -212,9 +212,9 @@ def test_a_record_with_a_changed_digit_or_of_another_place_is_none(workplace):
 
 def test_swapped_records_of_recipes_are_as_if_they_were_not_there(workplace):
     for k in (1, 2):
-        (state.STATE / "data" / f"d{k}").mkdir(parents=True)
+        (state.root() / "data" / f"d{k}").mkdir(parents=True)
         state.remember({"of": k}, state.Noted((f"d{k}",)))
-    one, two = (state.STATE / "recipes").iterdir()
+    one, two = (state.root() / "recipes").iterdir()
     text = one.read_text()
     one.write_text(two.read_text())
     two.write_text(text)
@@ -254,26 +254,26 @@ def test_a_damaged_folder_is_made_again(workplace):
 def test_the_store_is_looked_at_byte_by_byte(workplace):
     state.remember({"of": 1}, state.Noted())
     for room in ("data", "cells"):
-        with state.made_whole(state.STATE / room / "kept") as partial:
+        with state.made_whole(state.root() / room / "kept") as partial:
             (partial / "all").write_bytes(bytes(100_000))
-    (state.STATE / "data" / "earlier").mkdir()
+    (state.root() / "data" / "earlier").mkdir()
     assert state.damaged() == ([], 1)
-    with open(state.STATE / "cells/kept/all", "r+b") as file:
+    with open(state.root() / "cells/kept/all", "r+b") as file:
         file.seek(5000)
         file.write(b"1")
     for place in ("ubi/log", "cells/kept/microscope-1"):
-        with state.made_whole(state.STATE / place) as partial:
+        with state.made_whole(state.root() / place) as partial:
             (partial / "all").write_bytes(bytes(9000))
         assert len(state.damaged()[0]) == 1
-        with open(state.STATE / place / "all", "r+b") as file:
+        with open(state.root() / place / "all", "r+b") as file:
             file.write(b"1")
         assert [said.split(" has ")[0] for said in state.damaged()[0] if place in said] == [f".lambdaflow/{place}/all"]
-        (state.STATE / place / "all").write_bytes(bytes(9000))
-    certificate = state.STATE / "certificates" / "a.json"
+        (state.root() / place / "all").write_bytes(bytes(9000))
+    certificate = state.root() / "certificates" / "a.json"
     state.keep_json(certificate, {"found": [1], "whole": True})
     assert len(state.damaged()[0]) == 1
     certificate.write_text(certificate.read_text().replace("true", "false"))
-    (recipe,) = (state.STATE / "recipes").iterdir()
+    (recipe,) = (state.root() / "recipes").iterdir()
     recipe.write_text("")
     assert state.damaged()[0] == [
         ".lambdaflow/cells/kept/all has other bytes than were written; remove .lambdaflow/cells/kept, the next run makes it again",
@@ -285,10 +285,10 @@ def test_the_store_is_looked_at_byte_by_byte(workplace):
 def test_what_another_container_is_writing_stays(workplace, monkeypatch):
     """There its number means another process, or none."""
     monkeypatch.setattr(state, "_is_alive", lambda process: False)
-    with state.made_whole(state.STATE / "data" / "a") as partial:
+    with state.made_whole(state.root() / "data" / "a") as partial:
         (partial / "all").touch()
         state.clear_partials()
-    assert (state.STATE / "data" / "a" / "all").is_file()
+    assert (state.root() / "data" / "a" / "all").is_file()
 
 
 def test_what_is_read_is_not_written_over(workplace):
@@ -455,10 +455,10 @@ def test_threads_that_work_for_runs_of_two_folders_keep_to_their_own(workplace, 
         both.wait()  # the other one has its folder too by now
         state.remember({"of": "both"}, state.Noted(notes=(home.name,)))
         both.wait()
-        return state.STATE, state.remembered({"of": "both"}).notes
+        return state.root(), state.remembered({"of": "both"}).notes
 
     homes = [tmp_path / name for name in "ab"]
     with ThreadPoolExecutor(2) as pool:
         found = list(pool.map(kept, homes))
     assert found == [(home / ".lambdaflow", (home.name,)) for home in homes]
-    assert Path(".lambdaflow") == state.STATE
+    assert Path(".lambdaflow") == state.root()

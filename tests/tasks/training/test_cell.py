@@ -63,6 +63,15 @@ def test_processes_and_other_machines_can_be_sent_the_training(cell):
     assert cloudpickle_wrapped_call(train, cell, 1)
 
 
+def test_whether_a_cell_is_kept_is_looked_up_in_the_folder_of_its_run(cell, workplace, tmp_path):
+    asked = {"cell": cell, "home": str(workplace)}
+    key = train.fn(cell).key
+    state.use_folder(str(tmp_path / "of another run"))
+    assert train.cache_key_fn(None, asked) == key
+    assert train.cache_key_fn(None, {**asked, "home": str(tmp_path / "of another run")}) is None
+    state.use_folder(str(workplace))
+
+
 def test_a_finished_cell_is_not_trained_again(cell, monkeypatch):
     first = train.fn(cell)
     monkeypatch.setattr(ltr.LambdaRank, "fit", lambda *_: pytest.fail("trained again"))
@@ -94,11 +103,11 @@ def test_trees_of_many_values_grow_on_features_that_all_cells_share(cell, monkey
     monkeypatch.setattr(binned, "LEAST_VALUES", 0)
     shared = [train.fn(short, fresh=True), train.fn(replace(long, start=cell_key(short)), fresh=True)]
     assert [one.digest for one in shared] == [one.digest for one in alone]
-    assert len(list((state.STATE / "binned").iterdir())) == 1
+    assert len(list((state.root() / "binned").iterdir())) == 1
     retrieved = make_queries(30)
     retrieved = replace(retrieved, sources={**retrieved.sources, RETRIEVED: np.ones(retrieved.n_documents)})
     train.fn(replace(short, data=replace(cell.data, train=keep_queries(retrieved))))
-    assert len(list((state.STATE / "binned").iterdir())) == 1
+    assert len(list((state.root() / "binned").iterdir())) == 1
 
 
 def test_seconds_of_training_are_none_of_compiling(cell, monkeypatch):
@@ -127,7 +136,7 @@ def test_a_failed_cell_leaves_nothing(cell, monkeypatch):
     monkeypatch.setattr(pl.DataFrame, "write_parquet", lambda *_, **__: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):
         train.fn(cell)
-    assert not list((state.STATE / "cells").iterdir())
+    assert not list((state.root() / "cells").iterdir())
 
 
 def test_what_another_run_finished_meanwhile_stays_where_it_is(cell, monkeypatch):
