@@ -45,7 +45,7 @@ def check_log(log: ClickLog, names: Sequence[str]) -> list[Finding]:
     """
     path = located(log.log)
     digest = digest_of_file(path)
-    recipe = {"check_log": 12, "log": log.decides(digest), "data": list(names)}
+    recipe = {"check_log": 13, "log": log.decides(digest), "data": list(names)}
 
     def found() -> Noted:
         with unchanged({path: digest}):
@@ -81,7 +81,7 @@ def log_findings(log: ClickLog, sets: Sequence[Queries]) -> list[Finding]:
         *(("note", note) for note in nameless),
         ("note", _size(shown, sessions, rank_fault is None)),
         *_unread(log, columns),
-        *_unplaced(log, frame, columns),
+        *_unplaced(log, frame, page),
         *_pages(log, sessions, rank_fault is None),
         *_bots(sessions),
     ]
@@ -152,17 +152,20 @@ def _unread(log: ClickLog, columns: Sequence[str]) -> Iterator[Said]:
         )
 
 
-def _unplaced(log: ClickLog, frame: pl.LazyFrame, columns: Sequence[str]) -> Iterator[Said]:
-    """Clicked rows whose rank is empty: as far as the log says, nothing was shown."""
-    if log.rank not in columns:
+def _unplaced(log: ClickLog, frame: pl.LazyFrame, page: list[str]) -> Iterator[Said]:
+    """Clicked results none of whose rows has a rank: as far as the log says, they were not shown."""
+    kind = frame.collect_schema().get(log.rank)
+    if kind is None or kind.is_nested() or kind == pl.Binary:
         return
-    clicked = pl.col("_order") > 0
-    counts = frame.select(all=clicked.sum(), unplaced=(clicked & place_in(frame, log.rank).is_null()).sum())
-    every, unplaced = counts.collect(engine="streaming").row(0)
-    if 0 < unplaced < every:
+    clicked, placed = pl.col("_order").max() > 0, place_in(frame, log.rank).is_not_null().any()
+    results = frame.group_by([*page, log.document]).agg(clicked.alias("clicked"), placed.alias("placed"))
+    unplaced = (pl.col("clicked") & ~pl.col("placed")).sum().alias("unplaced")
+    counts = results.select(pl.col("placed").any(), pl.col("clicked").sum(), unplaced)
+    ranked, every, left = counts.collect(engine="streaming").row(0)
+    if ranked and left:
         yield (
             "warning",
-            f"{unplaced:,} of {number_of(every, 'clicked row')} without a rank, so nothing says that the result was shown: a label that counts "
+            f"{left:,} of {number_of(every, 'clicked result')} without a rank, so nothing says that the result was shown: a label that counts "
             "clicks takes each for an impression that was clicked; leave them out of the log, as click models do",
         )
 

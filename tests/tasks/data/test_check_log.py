@@ -107,11 +107,24 @@ def test_clicks_without_an_order(said):
 def test_clicks_on_what_was_not_shown(said):
     """Each is an impression to a label that counts; where no row has a rank, the log is one without ranks."""
     unshown = [{**row, "rank": None} for row in page(9, "shoes", "c", "c")]
-    warned = [text for text in said([*GOOD, *unshown])["warning"] if "nothing says" in text]
-    assert len(warned) == 1
-    assert warned[0].startswith("1 of 6 clicked rows without a rank, so nothing says that the result was shown: ")
+    for rows, every in (([*GOOD, *unshown], 6), ([*({**row, "click": 0} for row in GOOD), *unshown], 1)):
+        warned = [text for text in said(rows)["warning"] if "nothing says" in text]
+        assert len(warned) == 1
+        number = f"1 of {every} clicked result{'s' if every > 1 else ''}"
+        assert warned[0].startswith(f"{number} without a rank, so nothing says that the result was shown: ")
     for rows in (GOOD, [{**row, "rank": None} for row in GOOD], [*GOOD, {**unshown[0], "click": 0}]):
         assert not any("nothing says" in text for text in said(rows)["warning"])
+
+
+def test_a_click_whose_row_has_no_rank_is_on_what_another_row_shows(said):
+    """Tools write a row for what was shown and another for the click on it."""
+    clicks = [{**row, "rank": None} for row in GOOD if row["click"]]
+    assert not any("nothing says" in text for text in said([*GOOD, *clicks])["warning"])
+
+
+@pytest.mark.parametrize("ranks", [[1, 2], b"\xff"])
+def test_a_column_of_ranks_that_holds_something_else_is_told_of(said, ranks):
+    assert any("position bias cannot be estimated" in text for text in said([{**row, "rank": ranks} for row in GOOD])["warning"])
 
 
 def test_bots(said):
