@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Column
 
 from tasks.records import printable
 
@@ -46,6 +47,8 @@ LEVELS = {"error": "red", "warning": "yellow", "note": "dim"}
 """Styles of the data doctor's findings."""
 _FIRST, _SILENT = 1.5, 9.0
 """Seconds without a word until there is one, off a terminal: from the beginning, and later."""
+_BESIDE = 30
+"""Columns of a terminal that a bar, its count and its time take at least beside what is under way."""
 _COMPILING = "compiling kernels, which are kept for the next time"
 
 
@@ -104,7 +107,7 @@ class Steps:
             seconds = time.monotonic() - self._began
             if self._progress is not None and self._task is not None:
                 with suppress(KeyError):  # another stage began just now
-                    self._progress.update(self._task, description=f"{self._stage}{doing}")
+                    self._progress.update(self._task, description=printable(f"{self._stage}{doing}"))
             elif seconds >= self._next:
                 started = self._next > _FIRST
                 told = f"  {self._stage}, {seconds:.0f} s" if started else self._stage
@@ -133,7 +136,10 @@ def steps(stage: str = "starting") -> Iterator[Steps]:
     if _shown:
         yield _shown[0]
         return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    described = TextColumn(
+        "{task.description}", markup=False, table_column=Column(no_wrap=True, max_width=max(console.width - _BESIDE, 1))
+    )
+    columns = (SpinnerColumn(), described, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     bar = Progress(*columns, console=console, transient=True, redirect_stdout=False) if _can_be_drawn_on() else None
     if bar:
         bar.start()

@@ -25,7 +25,7 @@ def noting(label: str) -> Iterator[Callback]:
 
 
 def how_far() -> str:
-    """The cells under way, such as ``net · hidden=10, 12 of 50 iterations``; nothing where none is."""
-    told = [f"{label}, {done:,} of {most:,}" for label, (done, most) in sorted(_UNDER_WAY.copy().items())]
+    """The cells under way, such as ``iteration 12 of 50 of net · hidden=10``; nothing where none is."""
+    told = [f"{done:,} of {most:,} of {label}" for label, (done, most) in sorted(_UNDER_WAY.copy().items())]
     more = f" and {len(told) - _AT_MOST} more" if len(told) > _AT_MOST else ""
-    return f"{'; '.join(told[:_AT_MOST])} iterations{more}" if told else ""
+    return f"iteration {'; '.join(told[:_AT_MOST])}{more}" if told else ""

@@ -171,3 +171,18 @@ def test_a_terminal_is_told_how_far_trainings_are_and_that_kernels_are_compiled(
         time.sleep(0.6)
         (bar,) = shown._progress.tasks
         assert bar.description.startswith("training: compiling kernels")
+
+
+def test_a_long_word_about_what_is_under_way_leaves_room_for_bar_count_and_time(terminal, monkeypatch):
+    """Two cells of a sweep, as they are, pushed all of them off the line; and what a cell is called is no markup."""
+    monkeypatch.setattr(Steps, "is_compiling", lambda _: False)
+    monkeypatch.setattr(
+        Steps, "how_far", lambda _: "iteration 3 of 70 of a:b:c · x=[b], learning_rate=0.05, n_leaves=31; 4 of 70 of d"
+    )
+    with steps() as shown:
+        shown.begin("training", 12)
+        time.sleep(0.6)
+        terminal.truncate(0)
+        shown._progress.refresh()
+        (line,) = re.findall(r"training.*", terminal.getvalue())
+    assert re.fullmatch(r"training: iteration 3 of 70 of a:b:c · x=\[b\], lea… .* 0/12 0:00:0\d\s*", line)

@@ -83,7 +83,7 @@ def test_while_it_is_trained_it_is_known_how_far_it_is(cell, monkeypatch):
     seen = []
     monkeypatch.setattr(Snapshot, "__call__", lambda *_: seen.append(how_far()))
     train.fn(cell)
-    assert seen == [f"x, {k} of 3 iterations" for k in (1, 2, 3)]
+    assert seen == [f"iteration {k} of 3 of x" for k in (1, 2, 3)]
     assert how_far() == ""
 
 

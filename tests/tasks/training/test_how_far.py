@@ -23,7 +23,7 @@ def test_cells_under_way_are_told_with_their_iterations_however_they_end():
         trees(at(1, 1000))
         net(at(12, 700))
         trees(at(2, 1000))
-        assert how_far() == "net · epochs=700, 12 of 700; trees, 2 of 1,000 iterations"
+        assert how_far() == "iteration 12 of 700 of net · epochs=700; 2 of 1,000 of trees"
     assert how_far() == ""
     with pytest.raises(InterruptedError):
         break_off()
@@ -34,4 +34,4 @@ def test_of_many_the_first_are_named():
     with noting("a") as a, noting("b") as b, noting("c") as c, noting("d") as d, noting("e") as e:
         for note in (e, d, c, b, a):
             note(at(1, 2))
-        assert how_far() == "a, 1 of 2; b, 1 of 2; c, 1 of 2 iterations and 2 more"
+        assert how_far() == "iteration 1 of 2 of a; 1 of 2 of b; 1 of 2 of c and 2 more"
