@@ -205,7 +205,8 @@ def show_scorecards(cards: Sequence[Scorecard], words: TextIO) -> None:
             if amounts
             else f"{card.challenger} and {card.baseline} do not differ significantly"
         )
-        table.caption = f"Tier by tier, {_plain(verdict)}. Bounds are one-sided, each at {percent(card.level)}."
+        few = f": {card.few}" if card.few else ""
+        table.caption = f"Tier by tier, {_plain(verdict)}{few}. Bounds are one-sided, each at {percent(card.level)}."
         _print_table(console, table)
 
 

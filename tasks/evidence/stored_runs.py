@@ -13,18 +13,19 @@ from tasks.store.values import by_document, pooled, read_basis, read_values
 
 if TYPE_CHECKING:
     from tasks.tracking.runs import Stored
-from tasks.evidence.significance import PairTest, Standings, TierResult, standings, tier_results
+from tasks.evidence.significance import PairTest, Standings, TierResult, standings, tier_results, too_few_differ
 
 
 @dataclass(frozen=True)
 class Scorecard:
-    """A challenger against a baseline, tier by tier, the most important first."""
+    """A challenger against a baseline, tier by tier, the most important first; `few`: that too few queries differ on the one that leaves it open."""
 
     challenger: str
     baseline: str
     level: float
     tiers: tuple[TierResult, ...]
     comparison: str
+    few: str = ""
 
 
 def _shared(wanted: Sequence[str], runs: Sequence[Sequence[pl.DataFrame]]) -> list[str]:
@@ -58,8 +59,12 @@ def scorecards(stored: Sequence["Stored"], tiers: Sequence[str], margin: float, 
     margins, lowest, cards = [margin] * (len(keys) - 1) + [0.0], [lowest_of(key) for key in keys], []
     for k, baseline in enumerate(values):
         for challenger in list(values)[k + 1 :]:
-            found, comparison = significance.lexicographic(values[challenger], values[baseline], margins, level, lowest)
-            cards.append(Scorecard(challenger, baseline, level, tier_results(keys, found), comparison))
+            ours, theirs = values[challenger], values[baseline]
+            found, comparison = significance.lexicographic(ours, theirs, margins, level, lowest)
+            verdicts = [tier.verdict for tier in found]
+            at = verdicts.index("open") if comparison == "open" and "open" in verdicts else None
+            few = "" if at is None else too_few_differ(keys[at], significance.differences(ours[at], theirs[at]))
+            cards.append(Scorecard(challenger, baseline, level, tier_results(keys, found), comparison, few))
     return cards
 
 

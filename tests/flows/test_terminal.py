@@ -283,6 +283,13 @@ def test_scorecards_say_what_the_tiers_amount_to(capsys):
         ]  # fmt: skip
 
 
+def test_a_scorecard_says_why_it_is_open(capsys):
+    tiers = (TierResult("ndcg_3", -0.001, -0.4, 0.4, 0.005, "open"),)
+    show_scorecards([Scorecard("new", "old", 0.95, tiers, "open", "ndcg_3 differs on 3 of 80 test queries")], sys.stdout)
+    said = "new and old do not differ significantly: ndcg_3 differs on 3 of 80 test queries. Bounds"
+    assert said in " ".join(printed(capsys).split())
+
+
 def test_changed_queries_are_a_table_a_pair(capsys):
     harmed = ChangedQuery("q[1]", 0.2, 0.7, -0.5)
     helped = ChangedQuery("[b]q2", 0.9, 0.1, 0.8)

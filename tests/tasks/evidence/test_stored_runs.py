@@ -34,3 +34,14 @@ def test_a_measure_that_is_named_twice_is_compared_once_and_a_tier_is_refused(tm
         scorecards(stored, ["ndcg@3", "map", "ndcg_3"], 0.0, 0.95)
     with pytest.raises(ValueError, match="level 95 lie in"):
         scorecards(stored, ["ndcg_3", "map"], 0.0, 95)
+
+
+def test_a_scorecard_that_too_few_queries_leave_open_says_so(tmp_path):
+    """Of 20 queries 9 differ, or all."""
+    a, b, near = (_stored(tmp_path, name, seed) for name, seed in (("a", 1), ("b", 2), ("near", 1)))
+    changed = pl.read_parquet(near.paths[0]).with_columns(map=pl.col("map") + pl.Series([0.1, -0.1, 0.1] * 3 + [0.0] * 11))
+    changed.write_parquet(near.paths[0])
+    few, enough = scorecards([a, near], ["ndcg_3", "map"], 0.0, 0.95), scorecards([a, b], ["ndcg_3", "map"], 0.0, 0.95)
+    assert (few[0].comparison, enough[0].comparison) == ("open", "open")
+    assert few[0].few == "map differs on 9 of 20 test queries; a test needs 30, or 20 if these are at least half"
+    assert enough[0].few == ""
