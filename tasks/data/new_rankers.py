@@ -127,16 +127,17 @@ def expect(
 
 
 def turned_to(pages: Pages, session: Ints) -> Bools:
-    """Which pages begin below the end of another page of their session and query, ``bool [pages]``: what is shown there are not first results.
+    """Which pages are not the first ones of their results, ``bool [pages]``: those that begin below the end of another page of their session and
+    query, and, as a session may be no more than a page, below where half of the pages end that begin where their query's results do.
 
     Args:
         session: ``int64 [pages]``, whose each page is.
     """
-    _, asked = np.unique(np.column_stack((session, pages.query_of_page())), axis=0, return_inverse=True)
-    ends = np.full(pages.n_pages, pages.n_ranks)
-    np.minimum.at(ends, asked.ravel(), pages.depth())
-    later: Bools = pages.rank[pages.offsets[:-1]] > ends[asked.ravel()]
-    return later
+    begin, end = pl.col("begin"), pl.col("end")
+    columns = {"session": session, "query": pages.query_of_page(), "begin": pages.rank[pages.offsets[:-1]], "end": pages.depth()}
+    usual = end.filter(begin == begin.min()).median().over("query")
+    later = (begin > end.min().over("session", "query")) | (begin > usual)
+    return pl.DataFrame(columns).select(later.alias("later"))["later"].to_numpy()
 
 
 def at_odds(name: str, estimates: Sequence[Estimate]) -> tuple[str, ...]:
@@ -245,7 +246,7 @@ def _beside(name: str, read: LogPages, scores: pl.DataFrame, seed: int, top: int
     if (later & scored).any():
         left = number_of(int((later & scored).sum()), "page")
         notes.append(
-            f"{name}: {left} of {pages.n_pages:,} begin below the end of another page of their session and query, as where users turn pages, and are "
-            "left out: the new ranker's first results would not be on them; without clicks.interaction they are part of the page before"
+            f"{name}: {left} of {pages.n_pages:,} begin below the end of another page of their session and query, or of half of their query's first "
+            "pages, as where users turn pages, and are left out: the new ranker's first results would not be on them; without clicks.interaction they are part of the page before"
         )
     return pages.select(kept), rank, kept, tuple(notes)

@@ -61,6 +61,11 @@ def test_pages_that_users_turned_to_do_not_show_first_results(tmp_path):
     assert abs(found.estimates[0].gain) < 4 * found.estimates[0].gain_error
     assert "usual: 3,000 pages of 6,000 begin below the end of another page" in found.notes[0]
     assert not turned_to(first.pages, first.session).any()
+    apart = log.with_columns(session=pl.concat_str("session", "part", separator="/"))
+    apart.write_parquet(tmp_path / "apart.parquet")
+    read = log_pages(ClickLog(log=tmp_path / "apart.parquet", interaction="part"))
+    assert expect(read, {"usual": usual}, Rules(top=4), ("item-position",))[0][0].notes == found.notes
+    assert (turned_to(read.pages, read.session) == (read.pages.depth() > 4)).all()
 
 
 def test_every_estimator_has_its_models(read):
