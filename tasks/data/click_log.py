@@ -192,7 +192,9 @@ def ranks_in_words(ranks: NDArray[np.int64]) -> str:
 
 def why_crowded(log: ClickLog) -> str:
     """What to look at where pages have several documents at one rank."""
-    if log.interaction is None and not is_ubi(log.log):
+    if is_ubi(log.log):
+        return "check that positions count results and that each page has a query_id of its own"
+    if log.interaction is None:
         return "a session that asks a query twice needs clicks.interaction"
     return "check that clicks.rank counts results and that clicks.interaction is another for each page"
 

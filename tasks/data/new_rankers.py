@@ -246,7 +246,7 @@ def _beside(name: str, read: LogPages, scores: pl.DataFrame, seed: int, top: int
     if (later & scored).any():
         left = number_of(int((later & scored).sum()), "page")
         notes.append(
-            f"{name}: {left} of {pages.n_pages:,} begin below the end of another page of their session and query, or of half of their query's first "
-            "pages, as where users turn pages, and are left out: the new ranker's first results would not be on them; without clicks.interaction they are part of the page before"
+            f"{name}: left out: {left} of {pages.n_pages:,} below the end of another page of the same session and query, or of half of the query's first "
+            "pages, as where users turn pages: the new ranker's first results would not be there; without clicks.interaction, it is all one page"
         )
     return pages.select(kept), rank, kept, tuple(notes)

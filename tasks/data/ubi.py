@@ -265,8 +265,9 @@ def _begin_otherwise(events: Iterable[_Event], bases: dict[str, int]) -> list[st
     pages = Counter(application for application, _ in first)
     otherwise = Counter(application for (application, _), place in first.items() if place == 1 - bases[application])
     return [
-        f"{number_of(count, 'page')} of {pages[name]:,} begin at {1 - bases[name]} in {name!r}, whose ranks are taken to count from {bases[name]}: if "
-        "it counted from 1 at one time and from 0 at another, the ranks of one of them are off by one; give each a file or an application of its own"
+        f"{number_of(count, 'page')} of {pages[name]:,} {'begins' if count == 1 else 'begin'} at {1 - bases[name]} in {name!r}, whose ranks are taken "
+        f"to count from {bases[name]}: if it counted from 1 at one time and from 0 at another, the ranks of one of them are off by one; give each a "
+        "file or an application of its own"
         for name, count in sorted(otherwise.items())
     ]
 

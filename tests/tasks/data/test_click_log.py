@@ -103,6 +103,7 @@ def test_what_was_typed_most_often(tmp_path):
 def test_pages_with_a_rank_twice_are_traced_to_what_tells_pages_apart(tmp_path):
     log = ClickLog(log=tmp_path / "l.csv")
     assert why_crowded(log) == "a session that asks a query twice needs clicks.interaction"
+    assert "each page has a query_id of its own" in why_crowded(log.model_copy(update={"log": tmp_path / "ubi_events.ndjson"}))
     assert "clicks.interaction is another for each page" in why_crowded(log.model_copy(update={"interaction": "page"}))
 
 

@@ -59,7 +59,7 @@ def test_pages_that_users_turned_to_do_not_show_first_results(tmp_path):
     (alone,), _ = expect(first, {"usual": usual}, Rules(top=4), ("item-position",))
     assert found.estimates == alone.estimates
     assert abs(found.estimates[0].gain) < 4 * found.estimates[0].gain_error
-    assert "usual: 3,000 pages of 6,000 begin below the end of another page" in found.notes[0]
+    assert "usual: left out: 3,000 pages of 6,000 below the end of another page" in found.notes[0]
     assert not turned_to(first.pages, first.session).any()
     apart = log.with_columns(session=pl.concat_str("session", "part", separator="/"))
     apart.write_parquet(tmp_path / "apart.parquet")

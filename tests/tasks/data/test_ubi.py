@@ -221,11 +221,11 @@ def test_an_application_that_changes_how_it_counts_is_told_of(log, answered):
     seen = sorted(IMPRESSIONS)[0]
     lines = [{"query_id": q, "user_query": q, **({"query_response_hit_ids": ["x", "y"]} if answered else {})} for q in "abc"]
     lines += [_event(q, seen, d, k + (q != "c"), k, "shop") for q in "abc" for k, d in enumerate("xy")]
-    said = [note for note in ubi_log(log(lines))[1] if "begin at" in note]
-    pages, other = ("1 page", 0) if answered else ("2 pages", 1)
+    said = [note for note in ubi_log(log(lines))[1] if "whose ranks are taken" in note]
+    pages, other = ("1 page of 3 begins", 0) if answered else ("2 pages of 3 begin", 1)
     assert len(said) == 1
-    assert said[0].startswith(f"{pages} of 3 begin at {other} in 'shop', whose ranks are taken to count from {1 - other}: ")
-    assert not any("begin at" in note for note in ubi_log(log(LINES))[1])
+    assert said[0].startswith(f"{pages} at {other} in 'shop', whose ranks are taken to count from {1 - other}: ")
+    assert not any("whose ranks are taken" in note for note in ubi_log(log(LINES))[1])
 
 
 def test_what_is_shown_twice_stays_where_it_first_stood(workplace):
