@@ -241,8 +241,7 @@ def _features(given: object) -> NDArray[np.float32]:
 
 def _sparse(given: Any) -> SparseFeatures:
     found = sparse_features(given)
-    if given.dtype.kind in "iu":
-        warn_of_lost_digits(given.tocsr().data, "features", 5)
+    warn_of_lost_digits(given.tocsr().data, "features", 5)
     return found
 
 
@@ -278,14 +277,29 @@ def as_float32(array: NDArray[Any], name: str) -> NDArray[np.float32]:
 
 
 def warn_of_lost_digits(array: NDArray[Any], name: str, level: int = 4) -> None:
-    """Warns of whole numbers, such as ids or times, that are too large for the 24 bits that a feature has; `level`: of the caller's line."""
-    if array.dtype.kind in "iu" and array.size and max(int(array.max()), -int(array.min())) > LARGEST_WHOLE:
-        lost = array[array.astype(np.float32).astype(np.float64) != array]
-        if lost.size:
-            warnings.warn(
-                f"{name}: whole numbers above 16,777,216 lose their last digits in float32, {lost.size:,} here, such as {lost[0]}",
-                stacklevel=level,
-            )
+    """Warns of whole numbers, such as ids or times, that are too large for the 24 bits that a feature has, of float64 too: pandas makes floats of
+    whole numbers where one of a column is missing. `level`: of the caller's line."""
+    if array.dtype.kind not in "iuf" or array.dtype.itemsize < 4 or array.dtype == np.float32 or not array.size:
+        return
+    columns = array.reshape(len(array) if array.ndim > 1 else array.size, -1)
+    with np.errstate(over="ignore"):  # numbers beyond float32 are refused, by name
+        far = np.fmax.reduce(columns, axis=0) > LARGEST_WHOLE
+        far |= np.fmin.reduce(columns, axis=0) < -LARGEST_WHOLE
+        lost = [one[_loses_digits(one)] for one in columns[:, far].T]
+    if found := sum(map(len, lost)):
+        example = next(one[0] for one in lost if len(one))
+        warnings.warn(
+            f"{name}: whole numbers above 16,777,216 lose their last digits in float32, {found:,} here, such as {int(example)}",
+            stacklevel=level,
+        )
+
+
+def _loses_digits(column: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which whole numbers float32 does not hold."""
+    kept = column.astype(np.float32)
+    large = np.isfinite(kept) & (np.abs(column) > LARGEST_WHOLE)
+    lost: NDArray[np.bool_] = large & (kept.astype(np.float64) != column) & (column == np.floor(column))
+    return lost
 
 
 def _keys_of(queries: Queries) -> NDArray[np.uint64]:

@@ -120,7 +120,7 @@ class Reading:
                 )
             sparse = self.sparse and is_sparse(X)
             array = sparse_features(X) if sparse else _numbers(X, "X")
-            if sparse and cast(Any, X).dtype.kind in "iu":
+            if sparse:
                 warn_of_lost_digits(cast(Any, X).tocsr().data, "X")
             if array.ndim != 2 or (self.names and array.shape[1] != len(self.names)):
                 rule = f"{len(self.names)} features, as in fit" if self.names else "rows of documents, columns of features"
@@ -283,7 +283,7 @@ def _numbers(values: Any, what: str) -> Floats32:
     except ValueError:
         raise ValueError(f"{what}: rows of different lengths; features are a table of numbers, [documents, features]") from None
     try:
-        warn_of_lost_digits(np.asarray(whole_numbers(values)) if array.dtype.kind == "f" else array, what)
+        warn_of_lost_digits(array if (whole := whole_numbers(values)) is values else np.asarray(whole), what)
         return as_float32(array, what)
     except FarValueError:
         raise

@@ -230,6 +230,23 @@ def test_what_would_be_read_otherwise_than_meant_is_told():
         ltr.Queries(np.array([[2**24 + 1], [2**25]]), [0, 1], [0, 2])
 
 
+def test_whole_numbers_that_are_floats_lose_digits_too():
+    """As pandas keeps those of which one is missing; what is no whole number is rounded, as all features are."""
+    seconds = pd.DataFrame({"time": pd.Series([1_700_000_001, 1_700_000_003, None]), "price": [2.0e7 + 0.3, 2**25, 1e-9]})
+    with pytest.warns(UserWarning, match="column 'time': whole numbers .* 2 here, such as 1700000001") as told:
+        ltr.Estimator(ltr.LambdaMART(n_trees=1)).fit(seconds, [0, 1, 2], group=[3])
+    assert len(told) == 1
+    held = seconds.to_numpy()
+    for table in (held, held.tolist(), np.asfortranarray(held), csr_array(held)):
+        with pytest.warns(UserWarning, match="X: whole numbers .* 2 here, such as 1700000001"):
+            ltr.queries_from(table, [0, 1, 2], group=[3])
+        with pytest.warns(UserWarning, match="features: whole numbers .* 2 here"):
+            ltr.Queries(table, [0, 1, 2], [0, 3])
+    with warnings.catch_warnings(action="error"):
+        ltr.Queries(held.astype(np.float32).astype(np.float64), [0, 1, 2], [0, 3])
+        ltr.Queries(np.full((2, 1), np.nan), [0, 1], [0, 2])
+
+
 @pytest.mark.parametrize("kind", [float, np.float32, np.longdouble, np.int8, np.uint64, object, str, bytes])
 def test_ids_are_the_text_that_a_file_of_them_is_read_as(kind):
     """A merge makes floats of whole numbers: in files (`tasks.data.tables.id_text`) 7.0 is 7."""
