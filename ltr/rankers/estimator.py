@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import difflib
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Self, cast
@@ -33,6 +34,7 @@ from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
 from ltr.rankers.average import Average
 from ltr.rankers.base import Ranker, Tick
+from ltr.rankers.column import Column
 from ltr.rankers.features import Features, Frame, columns_of
 from ltr.rankers.parameters import whole
 from ltr.rankers.tables import Reading, are_numbers, categories_of, values_in, weighed
@@ -46,7 +48,7 @@ class Estimator(Named):
     ``X`` is an array ``[documents, features]`` or a frame of polars or pandas. In frames to be
     scored, features are found by their names in `fit`, in any order and among other columns. A category is encoded by its position among
     those that its column had in `fit`; an unknown category counts as missing. `ltr.LambdaMART` splits on sets of categories unless its
-    `categorical` names other features. Rows of one query need not be adjacent. ``y`` is the judged relevance ``[documents]``, 0 and up; NaN is a document without a judgement.
+    `categorical` names other features; rankers of numbers take the codes for amounts, with a warning. Rows of one query need not be adjacent. ``y`` is the judged relevance ``[documents]``, 0 and up; NaN is a document without a judgement.
 
     Args:
         model: a ranker, of any kind in `ltr.KINDS`.
@@ -149,6 +151,7 @@ class Estimator(Named):
         reading = Reading(self.query, queries.names, categories, sparse, themselves)
         held_out = [reading.queries(*one) for one in _sets(valid, eval_set, eval_group, eval_qid)]
         start = init_model._fitted if isinstance(init_model, Estimator) else init_model
+        _warn_of_amounts(self.model, X, categories)
         with self._threads():
             fitted = _split_by_categories(self._stopped_by(eval_metric), tuple(categories)).fit_watched(
                 queries, held_out, self._ticks(), checked_callbacks(callbacks), start
@@ -345,6 +348,19 @@ def _split_by_categories(ranker: Ranker, names: tuple[str, ...]) -> Ranker:
     if isinstance(ranker, Average):
         changed["of"] = tuple(_split_by_categories(member, names) for member in ranker.of)
     return replace(ranker, **changed)
+
+
+def _warn_of_amounts(ranker: Ranker, X: Features, categories: Mapping[str, Sequence[object]]) -> None:
+    """Warns where a ranker of numbers takes the places of categories for amounts: of three or more, which pandas does not say to be ordered."""
+    members = ranker.of if isinstance(ranker, Average) else (ranker,)
+    kinds = [type(one).__name__ for one in members if not hasattr(one, "categorical") and not isinstance(one, Column)]
+    for name, own in categories.items() if kinds else ():
+        if len(own) > 2 and not getattr(cast(Any, X)[name].dtype, "ordered", False):
+            warnings.warn(
+                f"column {name!r}: {' and '.join(dict.fromkeys(kinds))} reads numbers, and takes the places of these {len(own):,} categories "
+                "for amounts; ltr.LambdaMART splits by them; leave the column out, or make a column of each category",
+                stacklevel=3,
+            )
 
 
 def _watched(model: Ranker) -> dict[str, dict[str, list[float]]]:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import warnings
 from dataclasses import replace
 
 import numba
@@ -646,6 +647,17 @@ def test_the_members_of_an_average_split_by_categories_as_one_of_them_does():
     assert average.members[0].trees.categorical.tolist() == [1]
     named = ltr.Average(of=(replace(BY_SITE, categorical=["c"]), ltr.LeastSquares()))
     assert ltr.Estimator(named).fit(SITES, WORTH, OF_20).model_.digest == average.digest
+
+
+def test_rankers_of_numbers_say_that_they_take_categories_for_amounts():
+    says = r"column 'c': LeastSquares reads numbers, and takes the places of these 6 categories for amounts; ltr.LambdaMART splits"
+    for ranker in (ltr.LeastSquares(), ltr.Average(of=(BY_SITE, ltr.LeastSquares()))):
+        with pytest.warns(UserWarning, match=says):
+            ltr.Estimator(ranker).fit(SITES, WORTH, OF_20)
+    ordered, two = SITES.assign(c=SITES["c"].cat.as_ordered()), SITES.assign(c=pd.Categorical(SITES["c"] == "a"))
+    with warnings.catch_warnings(action="error"):
+        for ranker, table in ((BY_SITE, SITES), (ltr.Column("x"), SITES), (ltr.LeastSquares(), ordered), (ltr.LeastSquares(), two)):
+            ltr.Estimator(ranker).fit(table, WORTH, OF_20)
 
 
 def test_a_net_without_validation_queries_watched_the_training_ones_alone():
