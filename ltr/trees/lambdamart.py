@@ -152,12 +152,16 @@ class LambdaMART(TreeRanker):
         **dict.fromkeys(("num_leaves", "max_leaves"), "n_leaves"), **dict.fromkeys(("eta", "shrinkage", "shrinkage_rate"), "learning_rate"),
         **dict.fromkeys(("min_child_samples", "min_data_in_leaf"), "min_docs_in_leaf"), **dict.fromkeys(("reg_lambda", "lambda_l2"), "l2"),
         **dict.fromkeys(("colsample_bytree", "feature_fraction"), "feature_share"), "max_bin": "max_bins", "max_bin_by_feature": "max_bins_by_feature", "max_delta_step": "largest_leaf",
-        **dict.fromkeys(("subsample", "bagging_fraction"), "query_share"), "sigmoid": "sigma", "random_state": "seed",
+        **dict.fromkeys(("subsample", "bagging_fraction", "bagging_by_query"), "query_share"), "sigmoid": "sigma", "random_state": "seed",
         "monotone_constraints": "monotone", "categorical_feature": "categorical", "cat_features": "categorical", "interaction_constraints": "interactions", "lambdarank_norm": "normalise",
         "lambdarank_normalization": "normalise", "lambdarank_unbiased": "unbiased", "lambda": "l2", "early_stopping": "patience",
         **dict.fromkeys(("gamma", "min_split_gain", "min_split_loss", "min_child_weight", "max_depth", "alpha", "reg_alpha"), ""),
         **dict.fromkeys(("early_stopping_rounds", "early_stopping_round"), "patience"), **dict.fromkeys(("eval_metric", "metric"), "stop_on"),
-        **dict.fromkeys(("init_score", "base_margin"), "base"),
+        **dict.fromkeys(("init_score", "base_margin"), "base"), "eval_at": "stop_on", **dict.fromkeys(("label_gain", "ndcg_exp_gain"), "conventions"),
+        **dict.fromkeys(("lambdarank_truncation_level", "lambdarank_pair_method", "lambdarank_num_pair_per_sample"), "objective"),
+        "lambdarank_score_normalization": "normalise", **dict.fromkeys(("lambdarank_position_bias_regularization", "lambdarank_bias_norm"), "unbiased"),
+        **dict.fromkeys(("enable_categorical", "feature_types"), "categorical"), **dict.fromkeys(("boosting", "boosting_type", "grow_policy", "tree_method"), ""),
+        **dict.fromkeys(("colsample_bylevel", "colsample_bynode", "max_cat_threshold", "min_data_per_group", "max_cat_to_onehot", "deterministic", "force_row_wise"), ""),
     }  # fmt: skip
 
     def __post_init__(self) -> None:

@@ -643,10 +643,21 @@ def test_names_of_other_tools_are_answered_with_ours():
         told = rf"did you mean {ours}\?" if ours else "it has no equivalent here"
         with pytest.raises(TypeError, match=rf"LambdaMART: no parameter '{theirs}'; {told}"):
             ltr.LambdaMART(**{theirs: 1})
-    told = set(re.findall(r"\w+", (Path(__file__).parents[3] / "docs" / "coming-from.md").read_text()))
+    page = (Path(__file__).parents[3] / "docs" / "coming-from.md").read_text()
+    told = set(re.findall(r"\w+", page))
     synonyms = {"num_iterations", "num_boost_round", "num_trees", "max_leaves", "shrinkage_rate", "min_data_in_leaf", "lambda_l2",
-                "feature_fraction", "early_stopping_round", "early_stopping", "min_split_loss"}  # fmt: skip
+                "feature_fraction", "early_stopping_round", "early_stopping", "min_split_loss", "boosting_type"}  # fmt: skip
     assert set(ltr.LambdaMART.elsewhere) - synonyms <= told
+
+
+def test_every_option_that_the_tables_of_other_tools_name_is_answered():
+    page = (Path(__file__).parents[3] / "docs" / "coming-from.md").read_text()
+    tables = page[page.index("## LightGBM") : page.index("## RankLib")]
+    own = {*ltr.LambdaMART().parameters}
+    values = {"dart", "rf", "goss", "lambdarank", "rank_xendcg", "rank", "topk", "ndcg", "position"}
+    for theirs, here in re.findall(r"^\| ([^|]+) \| ([^|]+) \|", tables, re.MULTILINE):
+        if here.strip() == "–" or {*re.findall(r"^`(\w+)", here)} & own:
+            assert {*re.findall(r"`(\w+)", theirs)} - own - values <= {*ltr.LambdaMART.elsewhere}, theirs
 
 
 @pytest.mark.parametrize("seed", [4, 5, 6])
