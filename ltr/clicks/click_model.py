@@ -14,6 +14,7 @@ import numpy as np
 
 from ltr.clicks.ascent import MARGIN
 from ltr.clicks.pages import Pages
+from ltr.data.brief import Brief
 from ltr.kernels.kernel import Array, Bools, Floats, Ints
 
 STRENGTHS = (1.0, 100.0)
@@ -51,7 +52,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class ClickModel(ABC):
+class ClickModel(Brief, ABC):
     """A fitted click model.
 
     Attributes:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ltr.data.brief import Brief
 from ltr.data.offsets import group_of_rows, offsets_from_sizes
 from ltr.kernels.kernel import Array, Bools, Ints
 
@@ -12,7 +13,7 @@ DEEPEST = 100
 
 
 @dataclass(frozen=True)
-class Pages:
+class Pages(Brief):
     """Result pages, one after the other.
 
     Attributes:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ltr.data.arrays import few_of
+from ltr.data.brief import Brief
 from ltr.data.digests import GOLDEN, mix, salt_of
 from ltr.data.named import Named
 from ltr.data.queries import Queries, canonical
@@ -33,7 +34,7 @@ _STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
-class PermutationImportance(Named):
+class PermutationImportance(Brief, Named):
     """What a measure loses without each feature.
 
     Attributes:

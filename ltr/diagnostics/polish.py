@@ -13,6 +13,7 @@ from functools import partial
 
 import numpy as np
 
+from ltr.data.brief import Brief
 from ltr.data.queries import Queries, canonical
 from ltr.diagnostics.optimality import (
     EQUAL,
@@ -41,7 +42,7 @@ REACH = tuple(0.0025 * 2**k for k in range(10))
 
 
 @dataclass(frozen=True)
-class Polished:
+class Polished(Brief):
     """Where a climb ended.
 
     Attributes:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.data.arrays import floats_of, ints_of, shown
+from ltr.data.brief import Brief
 from ltr.kernels.kernel import Floats, Ints
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.gains import graded, label_worth
@@ -36,7 +37,7 @@ STRENGTHS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 
 
 @dataclass(frozen=True)
-class Confusion:
+class Confusion(Brief):
     """What people say where a machine says something.
 
     Attributes:

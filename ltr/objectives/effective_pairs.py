@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit, prange, types
 
 from ltr.data.arrays import scores_of
+from ltr.data.brief import Brief
 from ltr.data.offsets import group_of_rows
 from ltr.data.queries import Queries
 from ltr.kernels.kernel import F8_1D, I8, I8_1D, Address, Floats, Ints, Kernel, address, ready
@@ -47,7 +48,7 @@ _EFFECTIVE = {
 
 
 @dataclass(frozen=True)
-class Ledger:
+class Ledger(Brief):
     """Effective pairs of one term over a data set.
 
     Attributes:

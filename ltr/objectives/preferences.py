@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit, prange
 
 from ltr.data.arrays import floats_of, ints_of
+from ltr.data.brief import Brief
 from ltr.data.queries import LEFT_OUT, Queries
 from ltr.kernels.exponential import exp
 from ltr.kernels.kernel import F8, F8_1D, I8_1D, Floats, Ints, address, record_type
@@ -40,7 +41,7 @@ _PLAN = record_type(PreferencePlan, I8_1D, F8_1D, I8_1D, I8_1D, I8_1D, F8_1D, F8
 
 
 @dataclass(frozen=True)
-class Preferences:
+class Preferences(Brief):
     """Pairs of documents of one query each, as rows of the data set they are given with.
 
     Args:

@@ -18,6 +18,7 @@ from numba import njit, types
 from numpy.typing import ArrayLike
 
 from ltr.data.arrays import floats_of
+from ltr.data.brief import Brief
 from ltr.kernels.kernel import F8, F8_1D, I8, I8_1D, Bools, Floats, Ints, Ints32, inner, ready
 from ltr.kernels.ranking import by_score, sort_falling
 from ltr.metrics.evaluation import NOT_RANKED, tie_groups
@@ -33,7 +34,7 @@ _NARROW = 1e-9
 
 
 @dataclass(frozen=True)
-class Mixtures:
+class Mixtures(Brief):
     """A measure as a function of α in (0, 1).
 
     Attributes:

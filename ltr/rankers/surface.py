@@ -1,16 +1,17 @@
 """A model's scores over one data set as a function of its weights, which the certificate of local optimality explores."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numba import njit, prange
 
+from ltr.data.brief import Brief
 from ltr.kernels.kernel import Floats, Floats32
 
 
 @dataclass(frozen=True)
-class Surface:
+class Surface(Brief):
     """The scores of a model over one data set as a function of its weights. Every model that can be certified has one,
     ``model.surface(features)``; it gives either `slopes` or `scores`.
 
@@ -25,8 +26,8 @@ class Surface:
 
     weights: Floats
     n_documents: int
-    slopes: Callable[[int, int, Floats], Floats] | None = None
-    scores: Callable[[int, int, Floats, Floats], Floats] | None = None
+    slopes: Callable[[int, int, Floats], Floats] | None = field(default=None, repr=False)
+    scores: Callable[[int, int, Floats, Floats], Floats] | None = field(default=None, repr=False)
 
 
 TILE = 128

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ltr.data.brief import Brief
 from ltr.data.plain_function import PlainFunction, numbers_from
 from ltr.data.queries import Queries, keep
 from ltr.kernels.kernel import Floats, Ints
@@ -15,7 +16,7 @@ from ltr.metrics.measure import Measure, why_undefined
 
 
 @dataclass(frozen=True)
-class Curve:
+class Curve(Brief):
     """A measure along training, ``float64 [evaluations]`` each; NaN where it was not taken."""
 
     iteration: Ints
