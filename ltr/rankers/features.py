@@ -89,7 +89,9 @@ def checked_features(features: Features, names: tuple[str, ...]) -> Floats32:
     except (TypeError, ValueError, OverflowError):
         meant = "; of ltr.Queries, give their features" if isinstance(features, Queries) else ""
         raise ValueError(f"features: {type_of(features)}; expected numbers [documents, {len(names)}]{meant}") from None
-    if array.ndim != 2 or array.shape[1] != len(names):
+    if array.ndim != 2:
+        raise ValueError(f"features have shape {array.shape}; expected [documents, {len(names)}], a row for each document")
+    if array.shape[1] != len(names):
         raise ValueError(f"features have shape {array.shape}; the model was fitted on {len(names)} features")
     return array
 

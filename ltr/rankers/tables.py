@@ -123,7 +123,8 @@ class Reading:
             if sparse:
                 warn_of_lost_digits(cast(Any, X).tocsr().data, "X")
             if array.ndim != 2 or (self.names and array.shape[1] != len(self.names)):
-                rule = f"{len(self.names)} features, as in fit" if self.names else "rows of documents, columns of features"
+                known = f"{len(self.names)} features, as in fit" if self.names else "features"
+                rule = known if self.names and array.ndim == 2 else f"rows of documents, columns of {known}"
                 raise ValueError(f"X: shape {array.shape}; expected {rule}")
             return array, ()
         missing = [name for name in self.names if name not in columns]

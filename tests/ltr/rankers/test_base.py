@@ -71,7 +71,8 @@ def test_wrong_types_are_named_with_what_is_expected(queries, tmp_path):
         ([["a"] * 4], "features: a Python list; expected numbers"),
         ([["1"] * 4], "features: a Python list; expected numbers"),
         (np.ones((1, 4), complex), r"features: .*; expected numbers \[documents, 4\]$"),
-        (X[0], r"features have shape \(4,\); the model was fitted on 4 features"),
+        (X[0], r"features have shape \(4,\); expected \[documents, 4\], a row for each document"),
+        (X[:, :3], r"features have shape \(\d+, 3\); the model was fitted on 4 features"),
     ):
         with pytest.raises(ValueError, match=says):
             model.predict(given)

@@ -523,6 +523,8 @@ def test_scoring_before_fitting_and_other_widths_are_refused():
     model = ltr.Estimator(TREES).fit(X, y, qid)
     with pytest.raises(ValueError, match="expected 4 features, as in fit"):
         model.predict(X[:, :3])
+    with pytest.raises(ValueError, match=r"X: shape \(4,\); expected rows of documents, columns of 4 features, as in fit"):
+        model.predict(X[0])
     with pytest.raises(ValueError, match="lower 'errors' is better, but this measure must be maximised"):
         model.set_params(measure="errors").score(X, y, qid)
 
