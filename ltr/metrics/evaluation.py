@@ -210,7 +210,8 @@ def evaluate(
         by_id, numbered = conventions.ties == "docid", given.dtype.kind in "iuO"
         documents = ids_of("documents", given.astype(np.str_) if numbered else given, len(scores)) if by_id else None
     by_source: dict[str, list[Measure]] = {}
-    for measure in map(Measure.of, [measures] if isinstance(measures, str | Measure) else measures):
+    several = measures if isinstance(measures, Iterable) and not isinstance(measures, str) else [measures]
+    for measure in map(Measure.of, several):
         if measure.source not in sources:
             raise ValueError(f"{measure.key} needs the label source {measure.source!r}; given: {', '.join(sources)}")
         by_source.setdefault(measure.source, []).append(measure)

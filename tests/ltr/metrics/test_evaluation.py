@@ -253,6 +253,8 @@ def test_one_measure_is_enough_and_wrong_arguments_are_named():
         ((labels, "high", offsets, "map"), "scores: 'high' is not an array of numbers"),
         ((labels[:2], scores, offsets, "map"), r"label: labels of shape \(2,\) for 3 scores"),
         ((labels, scores, offsets, [3]), "measure 3: a measure is named in text"),
+        ((labels, scores, offsets, 3), "measure 3: a measure is named in text"),
+        ((labels, scores, offsets, None), "measure None: a measure is named in text"),
         ((labels, scores, offsets, "map", "trec"), "conventions: 'trec' is not an ltr.Conventions"),
     ):
         with pytest.raises(ValueError, match=says):
