@@ -155,7 +155,7 @@ def counted_categories(column: Floats32, feature: int) -> tuple[Floats32, Ints]:
     wrong = found[(found < 0) | (found > MOST_CATEGORIES) | (found != np.floor(found))]
     if len(wrong):
         raise ValueError(
-            f"feature {feature + 1} is categorical and has the value {wrong[0]:g}; categories are whole numbers from 0 to {MOST_CATEGORIES:,}"
+            f"column {feature} is categorical and has the value {wrong[0]:g}; categories are whole numbers from 0 to {MOST_CATEGORIES:,}"
         )
     return found.astype(np.float32), counts
 

@@ -48,6 +48,6 @@ def test_a_category_has_a_bin_of_its_own_and_rare_ones_have_none():
 def test_what_is_no_category_is_refused(wrong):
     features = np.array([[1], [wrong]], np.float32)
     with pytest.raises(
-        ValueError, match=r"feature 1 is categorical and has the value .*; categories are whole numbers from 0 to 16,777,216"
+        ValueError, match=r"column 0 is categorical and has the value .*; categories are whole numbers from 0 to 16,777,216"
     ):
         find_bins(features, 255, np.array([True]))

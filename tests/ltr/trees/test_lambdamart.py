@@ -752,7 +752,7 @@ def test_data_that_cannot_be_split_by_categories_are_refused():
     queries = categorised(200)
     with pytest.raises(ValueError, match="no feature 'shop'"):
         ltr.LambdaMART(categorical=["shop"]).fit(queries)
-    with pytest.raises(ValueError, match=r"feature 1 is categorical and has the value -?\d"):
+    with pytest.raises(ValueError, match=r"column 0 is categorical and has the value -?\d"):
         ltr.LambdaMART(categorical=["number"]).fit(queries)
     with pytest.raises(ValueError, match=r"categorical=\['site'\], but the queries were binned with \[\]"):
         ltr.LambdaMART(categorical=["site"]).fit(ltr.Binned(queries))
