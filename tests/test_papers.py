@@ -259,6 +259,9 @@ def test_a_run_at_the_papers_size_decides_and_the_others_stand_beside():
         "|  | figure1: rise | figure1, the paper's size: rise | figure2: rise | "
         "figure1: verdict | figure1, the paper's size: verdict | figure2: verdict |"
     )
+    assert donmez2009.certificates(runs, [", epoch 7"])[0] == "|  | figure1: rise | figure1: verdict |", (
+        "only of runs that have some"
+    )
     alone = Runs({"artificial": run(4, ""), "the paper's size": run(0, "")})
     assert donmez2009.certificates(alone)[2] == "| two-layer | 4 of 9 | 0 of 9 | not | optimum |"
     for figure in ("", "figure1, "):

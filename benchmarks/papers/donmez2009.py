@@ -1,7 +1,7 @@
 """Donmez 2009: constructions, optima, what nets are trained for and measured by."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -89,10 +89,11 @@ WORLDS = {
     "-158-documents": "158 documents",
     "-whole": "the paper's size",
     **{f"-whole-world-{k}": f"the paper's size (world {k})" for k in (2, 3)},
+    "-whole-158-documents": "the paper's size with 158 documents",
 }
 """Endings of runs' names, and the artificial data that they stand for: of three seeds of the generator, of the first one with as many documents
-a query as the paper's web data, and of all with as many queries."""
-LARGER = (WORLDS["-158-documents"], WORLDS["-whole"])
+a query as the paper's web data, of all with as many queries, and of the first one with as many of both."""
+LARGER = (WORLDS["-158-documents"], WORLDS["-whole"], WORLDS["-whole-158-documents"])
 
 
 def by_figure(runs: Runs) -> dict[str, list[Entry]]:
@@ -115,10 +116,14 @@ def of_most_queries(runs: Runs) -> Runs:
 
 def certificates(runs: Runs, ways: Sequence[str] = WAYS) -> list[str]:
     """A row a certificate: what rises in each world, as a share of all too with its standard error over the worlds, and the verdicts."""
-    figures = by_figure(runs)
+
+    def asked(worlds: Iterable[Entry]) -> list[str]:
+        names = dict.fromkeys(c["ranker"] for run in worlds for c in run["optimality"])
+        return [name for name in names if name[name.find(", ") :] in ways or (", " not in name and "" in ways)]
+
+    figures = {figure: worlds for figure, worlds in by_figure(runs).items() if asked(worlds)}
     rows = head(["", *(f"{figure}: {what}" for what in ("rise", "verdict") for figure in figures)])
-    names = dict.fromkeys(c["ranker"] for _, run in runs for c in run["optimality"])
-    for name in (name for name in names if name[name.find(", ") :] in ways or (", " not in name and "" in ways)):
+    for name in asked(run for _, run in runs):
         found = [[c for run in worlds for c in run["optimality"] if c["ranker"] == name] for worlds in figures.values()]
         rows.append(line([name, *map(_rise, found), *map(_verdicts, found)]))
     return rows
