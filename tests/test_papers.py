@@ -243,6 +243,14 @@ def test_certificates_of_several_worlds_have_their_spread():
     ]
 
 
+def test_what_training_on_reaches_is_told_of_the_worlds_where_it_was_tried():
+    def run(escape):
+        return {"optimality": [{"ranker": "two-layer", "value": 0.5, "escape": escape}]}
+
+    worlds = {"artificial": run({"best": 0.6, "rate": 0.01}), "world 2": run(None)}
+    assert donmez2009.escapes(Runs(worlds))[2:] == ["| artificial | two-layer | .5000 | .6000 | 0.01 |"]
+
+
 def test_a_run_at_the_papers_size_decides_and_the_others_stand_beside():
     def run(rising, *ways):
         verdict = "not" if rising else "optimum"

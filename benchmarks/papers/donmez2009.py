@@ -185,8 +185,9 @@ def escapes(runs: Runs) -> list[str]:
     """What training on from each place reaches, in each world."""
     rows = head(["measured on", "from", "the measure there", "at best within ten epochs", "learning rate"])
     for figure, worlds in by_figure(runs).items():
-        for name in dict.fromkeys(c["ranker"] for run in worlds for c in run["optimality"] if c["escape"]):
-            found = [c for run in worlds for c in run["optimality"] if c["ranker"] == name]
+        trained_on = [c for run in worlds for c in run["optimality"] if c["escape"]]
+        for name in dict.fromkeys(c["ranker"] for c in trained_on):
+            found = [c for c in trained_on if c["ranker"] == name]
             cells = (
                 [number(c["value"]) for c in found],
                 [number(c["escape"]["best"]) for c in found],
