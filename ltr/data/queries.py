@@ -241,7 +241,8 @@ def _features(given: object) -> NDArray[np.float32]:
 
 def _sparse(given: Any) -> SparseFeatures:
     found = sparse_features(given)
-    warn_of_lost_digits(given.tocsr().data, "features", 5)
+    if given.dtype != np.float32:
+        warn_of_lost_digits(given.tocsr().data, "features", 5)
     return found
 
 

@@ -120,7 +120,7 @@ class Reading:
                 )
             sparse = self.sparse and is_sparse(X)
             array = sparse_features(X) if sparse else _numbers(X, "X")
-            if sparse:
+            if sparse and cast(Any, X).dtype != np.float32:
                 warn_of_lost_digits(cast(Any, X).tocsr().data, "X")
             if array.ndim != 2 or (self.names and array.shape[1] != len(self.names)):
                 known = f"{len(self.names)} features, as in fit" if self.names else "features"

@@ -2,6 +2,7 @@
 
 import json
 import time
+from contextvars import copy_context
 from dataclasses import replace
 from types import SimpleNamespace
 from unittest.mock import patch
@@ -64,12 +65,15 @@ def test_processes_and_other_machines_can_be_sent_the_training(cell):
 
 
 def test_whether_a_cell_is_kept_is_looked_up_in_the_folder_of_its_run(cell, workplace, tmp_path):
-    asked = {"cell": cell, "home": str(workplace)}
+    other = str(tmp_path / "of another run")
     key = train.fn(cell).key
-    state.use_folder(str(tmp_path / "of another run"))
-    assert train.cache_key_fn(None, asked) == key
-    assert train.cache_key_fn(None, {**asked, "home": str(tmp_path / "of another run")}) is None
-    state.use_folder(str(workplace))
+
+    def of_a_worker():
+        """Which was at work for another run before."""
+        state.use_folder(other)
+        return [train.cache_key_fn(None, {"cell": cell, "home": home}) for home in (str(workplace), other)]
+
+    assert copy_context().run(of_a_worker) == [key, None]
 
 
 def test_a_finished_cell_is_not_trained_again(cell, monkeypatch):
