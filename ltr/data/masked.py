@@ -3,17 +3,27 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 def unmasked(values: Any) -> Any:
-    """Masked entries as missing ones, NaN; whatever has no mask as it is."""
+    """Masked entries as missing ones, NaN, as is pandas' NA among objects; whatever has neither as it is."""
     if isinstance(values, np.ma.MaskedArray):
         return np.ma.filled(values.astype(np.float64), np.nan) if np.ma.is_masked(values) else values.data
     if is_table(values):
         kinds = list(values.dtypes)  # of dates pandas would make numbers
         of_numbers = all(getattr(kind, "kind", "O") in "biuf" for kind in kinds)
-        return values.to_numpy(np.float64, na_value=np.nan) if of_numbers and any(map(_may_miss, kinds)) else values
-    return values.to_numpy(np.float64, na_value=np.nan) if _may_miss(getattr(values, "dtype", None)) else values
+    else:
+        kinds, of_numbers = [getattr(values, "dtype", None)], True
+    if of_numbers and any(map(_may_miss, kinds)):
+        return values.to_numpy(np.float64, na_value=np.nan)
+    return _without_na(np.asarray(values)) if object in kinds else values
+
+
+def _without_na(objects: NDArray[Any]) -> NDArray[Any]:
+    plain = objects.copy()
+    plain[np.array([type(value).__name__ == "NAType" for value in objects.flat], bool).reshape(objects.shape)] = np.nan
+    return plain
 
 
 def _may_miss(kind: Any) -> bool:

@@ -69,6 +69,13 @@ class UndefinedScoreError(ValueError):
         self.row, self.why = row, why
 
 
+OF_ESTIMATORS = {
+    **dict.fromkeys(("n_jobs", "num_threads", "nthread", "thread_count"), "n_jobs"),
+    **dict.fromkeys(("verbose", "verbosity", "verbose_eval"), "verbose"),
+}
+"""What other tools ask of a ranker and here an estimator does, by their names and by its own."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Ranker(Named, ABC):
     """A ranker, fitted or not. `fit` returns a fitted copy.
@@ -106,6 +113,7 @@ class Ranker(Named, ABC):
     iterations_from: ClassVar[str | None] = None
     snapshots_from: ClassVar[str | None] = None
     spans: ClassVar[Mapping[str, Span]] = {}
+    elsewhere: ClassVar[Mapping[str, str]] = {theirs: f"ltr.Estimator(…, {own}=…)" for theirs, own in OF_ESTIMATORS.items()}
     conventions: Conventions = Conventions()
     names: tuple[str, ...] = learned(())
     curve: Curve | None = learned(None)

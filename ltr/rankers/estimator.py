@@ -33,7 +33,7 @@ from ltr.kernels.threads import threads
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
 from ltr.rankers.average import Average
-from ltr.rankers.base import Ranker, Tick
+from ltr.rankers.base import OF_ESTIMATORS, Ranker, Tick
 from ltr.rankers.column import Column
 from ltr.rankers.features import Features, Frame, columns_of
 from ltr.rankers.parameters import whole
@@ -92,10 +92,13 @@ class Estimator(Named):
         known = [*(field.name for field in fields(self)), *(f"model__{name}" for name in theirs)]
         for name in parameters:
             if name not in known:
-                ours = getattr(type(model), "elsewhere", {}).get(name.removeprefix("model__"))
+                plain = name.removeprefix("model__")
+                elsewhere: Mapping[str, str] = getattr(type(model), "elsewhere", {})
+                ours = elsewhere.get(plain, OF_ESTIMATORS.get(plain))
                 if ours == "":
                     raise ValueError(f"Estimator: no parameter {name!r}; it has no equivalent here")
-                near = [f"model__{ours}"] if ours else difflib.get_close_matches(name, known, n=2) or known
+                meant = OF_ESTIMATORS.get(plain, f"model__{ours}")
+                near: list[str] = [meant] if ours else difflib.get_close_matches(name, known, n=2) or known
                 raise ValueError(f"Estimator: no parameter {name!r}; did you mean {' or '.join(near)}?")
         inner = {name.removeprefix("model__"): value for name, value in parameters.items() if name.startswith("model__")}
         self.model = replace(model, **inner) if inner else model

@@ -148,6 +148,7 @@ class LambdaMART(TreeRanker):
     }  # fmt: skip
 
     elsewhere: ClassVar[Mapping[str, str]] = {
+        **Ranker.elsewhere,
         **dict.fromkeys(("n_estimators", "num_iterations", "num_boost_round", "num_trees"), "n_trees"),
         **dict.fromkeys(("num_leaves", "max_leaves"), "n_leaves"), **dict.fromkeys(("eta", "shrinkage", "shrinkage_rate"), "learning_rate"),
         **dict.fromkeys(("min_child_samples", "min_data_in_leaf"), "min_docs_in_leaf"), **dict.fromkeys(("reg_lambda", "lambda_l2"), "l2"),

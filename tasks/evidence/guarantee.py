@@ -49,11 +49,13 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Promise:
-    """Which of a fold's cells was taken (without an admissible one, the one nearest to it), and whether harmlessness is promised."""
+    """Which of a fold's cells was taken (without an admissible one, the one nearest to it), and whether harmlessness is promised; `few`: that too
+    few validation queries differ for it to be, in words."""
 
     chosen: str
     promised: bool
     cells: tuple[Candidate, ...]
+    few: str = ""
 
 
 @dataclass(frozen=True)
@@ -113,8 +115,9 @@ class RankerGuarantee:
             "baseline": self.baseline,
             "margin": self.margin,
             "level": self.level,
-            "folds": [{"chosen": promise.chosen, "promised": promise.promised} for promise in self.promises],
+            "folds": [{"chosen": promise.chosen, "promised": promise.promised, "few": promise.few} for promise in self.promises],
             "held": self.outcome.held if self.is_promised else None,
+            "few": self.outcome.few,
             "tiers": [asdict(tier) for tier in self.outcome.tiers],
         }
 
@@ -123,7 +126,8 @@ class RankerGuarantee:
         *protected, last = self.outcome.tiers
         n = sum(promise.promised for promise in self.promises)
         folds = f" in {n} of {len(self.promises)} folds" if len(self.promises) > 1 else ""
-        made = f"promised{folds}" if n else "not promised: no cell was shown to be harmless on validation queries"
+        unshown = next((f" ({promise.few})" for promise in self.promises if promise.few), "")
+        made = f"promised{folds}" if n else f"not promised: no cell was shown to be harmless on validation queries{unshown}"
         held = {
             "yes": "confirmed on the test queries" if n else "the test queries show no such loss",
             "no": "broken on the test queries" if n else "the test queries show such a loss",
@@ -287,7 +291,16 @@ def choice(values: Mapping[str, Values], baseline: Values, rule: Guarantee) -> P
     cells = tuple(replace(c, holm_p=float(p), admissible=bool(p < 1 - rule.level)) for c, p in zip(found, adjusted, strict=True))
     admissible = [cell for cell in cells if cell.admissible]
     best = max(admissible, key=lambda cell: cell.differences[-1]) if admissible else min(cells, key=_harm)
-    return Promise(best.label, bool(admissible), cells)
+    return Promise(best.label, bool(admissible), cells, "" if admissible else _few(values[best.label], baseline, rule))
+
+
+def _few(own: Values, baseline: Values, rule: Guarantee) -> str:
+    """On which of the protected tiers too few validation queries differ, in words."""
+    told = (
+        too_few_differ(key, significance.differences(a, b), "validation")
+        for key, a, b in zip(_keys(rule)[:-1], own[:-1], baseline[:-1], strict=True)
+    )
+    return next(filter(None, told), "")
 
 
 def _harm(cell: Candidate) -> tuple[float, float]:

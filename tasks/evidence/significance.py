@@ -51,7 +51,7 @@ class PairTest:
         difference: mean of a − b over the `n` queries where both are defined; `se`: its standard error.
         z, p: of the paired t test; z is None where it is infinite. `holm_p`: corrected over the pairs of the measure.
         level: 95 or 90 where the difference is significant there, otherwise 0.
-        randomisation_p, interval, not_worse: of stored runs (`compare_stored`).
+        randomisation_p, interval, not_worse: of stored runs (`compare_stored`); `few`: that too few queries differ to show more of them not worse.
     """
 
     measure: str
@@ -67,6 +67,7 @@ class PairTest:
     randomisation_p: float | None = None
     interval: tuple[float, float] | None = None
     not_worse: tuple[str, ...] | None = None
+    few: str = ""
 
     def winner(self) -> tuple[str, str]:
         """The better and the worse of the two."""
@@ -178,9 +179,9 @@ def tier_results(measures: Sequence[str], tiers: Sequence[significance.Tier]) ->
     return tuple(TierResult(measure, **asdict(tier)) for measure, tier in zip(measures, tiers, strict=True))
 
 
-def too_few_differ(measure: str, paired: NDArray[np.float64]) -> str:
-    """That too few of these test queries differ for a test to show anything, in words; empty where enough do."""
+def too_few_differ(measure: str, paired: NDArray[np.float64], split: str = "test") -> str:
+    """That too few of these test or validation queries differ for a test to show anything, in words; empty where enough do."""
     if significance.enough_differ(paired):
         return ""
-    differ = f"{np.count_nonzero(paired)} of {number_of(len(paired), 'test query')}"
+    differ = f"{np.count_nonzero(paired)} of {number_of(len(paired), f'{split} query')}"
     return f"{measure} differs on {differ}; a test needs 30, or 20 if these are at least half"

@@ -132,4 +132,6 @@ def _more_tests(pair: PairTest, frames: Mapping[str, Sequence[pl.DataFrame]], ma
         pair.a: significance.non_inferior(a, b, margin, lowest=lowest),
         pair.b: significance.non_inferior(b, a, margin, lowest=lowest),
     }
-    return replace(tested, not_worse=tuple(name for name, found in held.items() if found.holds))
+    shown = tuple(name for name, found in held.items() if found.holds)
+    few = "" if len(shown) == 2 else too_few_differ(pair.measure, significance.differences(a, b))
+    return replace(tested, not_worse=shown, few=few)

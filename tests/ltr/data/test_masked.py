@@ -53,6 +53,30 @@ def test_dates_of_pandas_are_no_numbers(kind):
         ltr.Queries(frame, np.arange(20) % 3, [0, 20])
 
 
+def test_missing_values_of_pandas_among_objects_are_missing_ones():
+    """A column has objects where NA was set into whole numbers, or the frame was made row by row."""
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(1)
+    plain = rng.integers(0, 9, (60, 2)).astype(np.float32)
+    plain[[3, 7], [0, 1]] = np.nan
+    labels, groups = rng.integers(0, 3, 60).astype(np.float64), [10] * 6
+    labels[5] = np.nan
+    frame = pd.DataFrame(plain).astype(object)
+    frame = frame.mask(frame.isna(), pd.NA)
+    assert sum(value is pd.NA for value in frame.to_numpy().flat) == 2
+    marks = pd.Series([pd.NA if label != label else label for label in labels], dtype=object)
+    expected = ltr.queries_from(plain, labels, group=groups)
+    for given in (frame, frame.to_numpy()):
+        for found in (ltr.queries_from(given, marks, group=groups), ltr.Queries(given, marks, [0, *np.cumsum(groups)])):
+            assert np.array_equal(found.features, expected.features, equal_nan=True)
+            assert np.array_equal(found.labels, expected.labels, equal_nan=True)
+    model = ltr.LambdaMART(n_trees=3, min_docs_in_leaf=2).fit(expected)
+    assert model.predict(frame).tolist() == model.predict(frame.to_numpy()).tolist() == model.predict(plain).tolist()
+    frame.loc[0, 1] = "text"
+    with pytest.raises(ValueError, match="column 1: object; features are numbers"):
+        ltr.queries_from(frame, labels, group=groups)
+
+
 def test_frames_without_a_mask_stay_what_they_are():
     """Types of numpy have the names of pandas' in small letters: whole numbers lost digits, and a float32 took twice its memory."""
     pd = pytest.importorskip("pandas")

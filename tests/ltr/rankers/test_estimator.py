@@ -166,6 +166,9 @@ def test_parameters_are_set_in_place_and_strangers_refused():
     for name in ("model__n_estimators", "n_estimators"):
         with pytest.raises(ValueError, match=f"no parameter '{name}'; did you mean model__n_trees\\?"):
             ltr.Estimator(TREES).set_params(**{name: 3})
+    for name, meant in (("model__n_jobs", "n_jobs"), ("num_threads", "n_jobs"), ("model__verbosity", "verbose")):
+        with pytest.raises(ValueError, match=f"no parameter '{name}'; did you mean {meant}\\?"):
+            ltr.Estimator(TREES).set_params(**{name: 3})
     with pytest.raises(ValueError, match="no parameter 'model__gamma'; it has no equivalent here"):
         ltr.Estimator(TREES).set_params(model__gamma=1.0)
     with pytest.raises(ValueError, match="ridge=-1 is out of range; it is a number from 0"):

@@ -638,15 +638,17 @@ def test_groups_that_are_none_are_named(tmp_path):
 
 
 def test_names_of_other_tools_are_answered_with_ours():
+    of_estimators = {"ltr.Estimator(…, n_jobs=…)", "ltr.Estimator(…, verbose=…)"}
     for theirs, ours in ltr.LambdaMART.elsewhere.items():
-        assert ours in ("", *ltr.LambdaMART().parameters)
-        told = rf"did you mean {ours}\?" if ours else "it has no equivalent here"
+        assert ours in ("", *ltr.LambdaMART().parameters, *of_estimators)
+        told = rf"did you mean {re.escape(ours)}\?" if ours else "it has no equivalent here"
         with pytest.raises(TypeError, match=rf"LambdaMART: no parameter '{theirs}'; {told}"):
             ltr.LambdaMART(**{theirs: 1})
     page = (Path(__file__).parents[3] / "docs" / "coming-from.md").read_text()
     told = set(re.findall(r"\w+", page))
     synonyms = {"num_iterations", "num_boost_round", "num_trees", "max_leaves", "shrinkage_rate", "min_data_in_leaf", "lambda_l2",
-                "feature_fraction", "early_stopping_round", "early_stopping", "min_split_loss", "boosting_type"}  # fmt: skip
+                "feature_fraction", "early_stopping_round", "early_stopping", "min_split_loss", "boosting_type",
+                "num_threads", "nthread", "thread_count", "verbosity", "verbose_eval"}  # fmt: skip
     assert set(ltr.LambdaMART.elsewhere) - synonyms <= told
 
 

@@ -86,7 +86,19 @@ def test_a_promise_that_too_few_queries_decide_says_so(tmp_path):
     assert (few.held, enough.held) == ("open", "open")
     said = "ndcg_3 differs on 24 of 80 test queries; a test needs 30, or 20 if these are at least half"
     assert (few.few, enough.few) == (said, "")
-    assert f"at least {few.tiers[0].lower_bound:+.4f}: {said}). " in replace(GUARANTEE, outcome=few).text()
+    told = replace(GUARANTEE, outcome=few)
+    assert f"at least {few.tiers[0].lower_bound:+.4f}: {said}). " in told.text()
+    assert told.as_json()["few"] == said
+
+
+def test_where_too_few_validation_queries_differ_for_a_promise_it_says_so():
+    base, gain, turn = np.full(80, 0.5), np.linspace(0.2, 0.3, 80), 0.3 * (-1.0) ** np.arange(80)
+    few, enough = (choice({"own": [base + np.where(np.arange(80) < n, turn, 0.0), gain]}, [base, gain], RULE) for n in (24, 40))
+    said = "ndcg_3 differs on 24 of 80 validation queries; a test needs 30, or 20 if these are at least half"
+    assert (few.promised, few.few, enough.promised, enough.few) == (False, said, False, "")
+    told = replace(GUARANTEE, promises=(few,))
+    assert f"not promised: no cell was shown to be harmless on validation queries ({said}); the test queries" in told.text()
+    assert told.as_json()["folds"][0]["few"] == said
 
 
 def test_all_tiers_but_the_last_are_protected():

@@ -14,7 +14,22 @@ def test_not_worse_is_not_more_errors():
     rng = np.random.default_rng(0)
     frames = {"a": [pl.DataFrame({"errors": rng.random(40)})], "b": [pl.DataFrame({"errors": 3 + rng.random(40)})]}
     pair = PairTest("errors", "a", "b", -3.0, 0.1, -30.0, 0.0, 40, 95)
-    assert _more_tests(pair, frames, 0.1).not_worse == ("a",)
+    found = _more_tests(pair, frames, 0.1)
+    assert (found.not_worse, found.few) == (("a",), "")
+
+
+def test_that_too_few_queries_differ_to_show_either_not_worse_is_said():
+    values = np.linspace(0.1, 0.9, 80)
+    frames = {
+        "a": [pl.DataFrame({"map": values})],
+        "b": [pl.DataFrame({"map": np.where(np.arange(80) < 24, values[::-1], values)})],
+    }
+    found = _more_tests(PairTest("map", "a", "b", 0.0, 0.1, 0.0, 1.0, 80, 0), frames, 0.01)
+    assert (found.not_worse, found.few) == (
+        (),
+        "map differs on 24 of 80 test queries; a test needs 30, or 20 if these are at least half",
+    )
+    assert _more_tests(PairTest("map", "a", "b", 0.0, 0.1, 0.0, 1.0, 80, 0), frames, None).few == ""
 
 
 def _stored(folder, name, seed):
