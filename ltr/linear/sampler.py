@@ -66,8 +66,8 @@ def binary_labels(queries: Queries, source: str) -> Floats:
     levels = np.unique(labels[~np.isnan(labels)])
     if len(levels) > 2:
         raise ValueError(
-            f"labels of {source!r} have {len(levels)} levels, and conditional models need two: make some with data.binarise and read "
-            f"them, such as map:binary"
+            f"labels of {source!r} have {len(levels)} levels, and conditional models need two: give 0 and 1, such as labels >= 2; in a "
+            "configuration make some with data.binarise and read them, such as map:binary"
         )
     if len(levels) < 2:
         raise ValueError(f"labels of {source!r} are all {levels[0]:g}" if len(levels) else f"no document has a label {source!r}")

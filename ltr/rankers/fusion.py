@@ -83,8 +83,8 @@ class Fused(Ranker):
             raise ValueError(f"{self.kind}: no feature {column_of(self._read, strange[0])!r}; there are: {few_of(queries.names)}")
         if len(self.runs or has) < 2:
             raise ValueError(
-                f"{self.kind}: it fuses two runs or more, and the data have {len(self.runs or has)} as {self._read!r} (data.runs, and "
-                f"data.run_forms: [score, {self._read}])"
+                f"{self.kind}: it fuses two runs or more, and the data have {len(self.runs or has)} as {self._read!r}: features named "
+                f"{column_of(self._read, 'NAME')!r}, which a configuration makes by data.runs and data.run_forms: [score, {self._read}]"
             )
 
     def _places(self, form: Form) -> Ints:

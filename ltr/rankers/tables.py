@@ -37,7 +37,8 @@ def queries_from(
     query: str = "qid",
 ) -> Queries:
     """Makes the `ltr.Queries` that rankers' `fit` takes from a table. Categorical columns are encoded by their type's categories, so training and
-    validation tables need the same type (``X_valid.astype(X.dtypes)``; pandas' ``astype("category")`` makes a new one for every table).
+    validation tables need the same type (``X_valid.astype(X.dtypes)``; pandas' ``astype("category")`` makes a new one for every table). Only
+    `ltr.LambdaMART` with these columns in `categorical` splits by them; other rankers take the codes for amounts.
 
     Args:
         X: an array ``[documents, features]``, a sparse matrix, or a frame of polars or pandas, whose columns name the features.

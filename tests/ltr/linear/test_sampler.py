@@ -111,7 +111,7 @@ def test_samples_do_not_depend_on_the_other_queries_and_skew_moves_them():
 
 def test_what_cannot_be_sampled():
     queries = make_queries(10)
-    with pytest.raises(ValueError, match="have 5 levels, and conditional models need two: make some with"):
+    with pytest.raises(ValueError, match="have 5 levels, and conditional models need two: give 0 and 1, such as labels >= 2; in"):
         draw(queries, "map")
     with pytest.raises(ValueError, match="samples 0"):
         draw(tiny(), "map:binary", Walk(samples=0))

@@ -171,7 +171,9 @@ def test_the_order_of_the_rows_decides_nothing():
 
 def test_what_cannot_be_fused_is_named():
     queries = make_queries(4)
-    with pytest.raises(ValueError, match=r"fusion: it fuses two runs or more, and the data have 0 as 'rank' \(data.runs, and"):
+    with pytest.raises(
+        ValueError, match=r"fusion: it fuses two runs or more, and the data have 0 as 'rank': features named 'rank of NAME', which"
+    ):
         ltr.Fusion().fit(queries)
     with pytest.raises(ValueError, match=r"fusion: no feature 'rank of c'; there are: a, rank of a"):
         ltr.Fusion(runs=("a", "c")).fit(two_lists())

@@ -101,7 +101,7 @@ def test_parts_are_rotated_and_shared_queries_refused(workplace):
         ),
         (
             {"data": {"files": "a.csv", "drop": ["b"]}, "rankers": {"c": {"kind": "conditional"}}},
-            r"rankers\.c: labels of 'label' have 3 levels, and conditional models need two: make some with data.binarise",
+            r"rankers\.c: labels of 'label' have 3 levels, and conditional models need two: give 0 and 1",
         ),
         *(
             (
