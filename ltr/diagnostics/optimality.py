@@ -11,8 +11,9 @@ other models, not neighbours. The papers' absolute steps are there by ``relative
 brought to ‖w‖ = 1, which changes no ranking, so that its verdict depends on rankings alone.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from typing import Literal
 
@@ -124,6 +125,7 @@ def certify(
     seed: int = 1,
     one_at_a_time: bool = False,
     relative: bool = True,
+    tick: Callable[[float], object] | None = None,
 ) -> Certificate:
     """Tests whether the weights of a model are at a local optimum of a measure on its training queries.
 
@@ -138,6 +140,7 @@ def certify(
         one_at_a_time: move each weight alone, up and down, instead of along random directions, to test whether the gradient vanishes
             (B section 4.2).
         relative: whether steps are shares of ‖w‖; otherwise they are absolute.
+        tick: called now and then with the share of the work that is done, above 0 to 1.
 
     Raises:
         ValueError: for arguments that are no surface or queries, rows that do not fit, steps, a share of ties or a seed out of range, or a measure that no
@@ -165,7 +168,11 @@ def certify(
     lots: Iterable[Floats] = (
         _axes(len(start)) if one_at_a_time else [random_directions(n_directions(epsilon, delta), len(start), seed)]
     )
-    found = [values_along(surface, lot, queries, measure, conventions, ladder) for lot in lots]
+    n, done, found = 2 * len(start) if one_at_a_time else n_directions(epsilon, delta), 0, []
+    for lot in lots:
+        told = None if tick is None else partial(_tell, tick, done / n, len(lot) / n)
+        found.append(values_along(surface, lot, queries, measure, conventions, ladder, told))
+        done += len(lot)
     base, curves = found[0][0], np.vstack([values for _, values in found])
     near = np.array([0 < step <= norm * (1 + _ROUNDING) for step in ladder])
     rises, ties = curves[:, near] > base + EQUAL, np.abs(curves[:, near] - base) <= EQUAL
@@ -193,6 +200,11 @@ def certify(
         why=why,
         one_at_a_time=one_at_a_time,
     )
+
+
+def _tell(tick: Callable[[float], object], before: float, own: float, share: float) -> None:
+    """That so much of a part of the work is done."""
+    tick(before + own * share)
 
 
 def upper_bound(rising: int, n: int, delta: float) -> float:
@@ -255,8 +267,9 @@ def values_along(
     measure: Measure,
     conventions: Conventions,
     steps: tuple[float, ...],
+    tick: Callable[[float], object] | None = None,
 ) -> tuple[float, Floats]:
-    """Mean of the measure at the weights, and at every step along every direction ``[directions, steps]``.
+    """Mean of the measure at the weights, and at every step along every direction ``[directions, steps]``. `tick` hears of the share that is done.
 
     Means are summed over fixed blocks of queries in a fixed order, so they do not depend on threads.
     """
@@ -296,6 +309,8 @@ def values_along(
             moved = np.concatenate([summed(np.zeros(b - a), scores, np.ones(1))[0] for scores in at_steps])
         unmoved, n = summed(origin, np.zeros((1, b - a)), here)
         base, total, defined = base + float(unmoved[0]), total + moved.reshape(total.shape), defined + n
+        if tick is not None:
+            tick(last / queries.n_queries)
     return float(judged.mean(np.array(base), defined)), judged.mean(total, defined)
 
 

@@ -26,6 +26,7 @@ from tasks.store import state
 from tasks.store.cells import CellFolder
 from tasks.store.datasets import open_queries
 from tasks.store.state import core_digest, digest_of, keep_json, kept_json
+from tasks.training.how_far import certifying
 from tasks.training.scoring import retrieved_only
 
 
@@ -306,7 +307,8 @@ def examine(
     for place, way in looks[known:]:
         site = sites[place]
         reached = site.escape(queries, config.measure, config.escape, conventions) if config.escape and not way else None
-        found = ltr.certify(surface(place), queries, config.measure, conventions, **asdict(ways[way]), **options)
+        with certifying(f"{place}{way}") as tick:
+            found = ltr.certify(surface(place), queries, config.measure, conventions, **asdict(ways[way]), **options, tick=tick)
         if place == label and (why := site.unfinished):
             found = replace(found, verdict="inconclusive", why=why)
         yield CertificateRecord.of(found, f"{place}{way}", Escape(config.escape, *reached) if reached else None)

@@ -191,6 +191,20 @@ def test_the_certificate_obeys_the_conventions(rules, measure):
 
 @pytest.mark.usefixtures("all_threads")
 @pytest.mark.skipif(not JIT, reason="459 directions are for compiled code")
+@pytest.mark.parametrize("one_at_a_time", [False, True])
+def test_the_share_that_is_done_is_told(one_at_a_time, monkeypatch):
+    """Some queries at a time, and of single weights some weights."""
+    monkeypatch.setattr(optimality, "_AT_ONCE", 500)
+    queries, told = make_queries(200, seed=3), []
+    surface = linear_surface(np.arange(1.0, 301.0), np.random.default_rng(1).random((queries.n_documents, 300)))
+    options = {"one_at_a_time": one_at_a_time, "epsilon": 0.1, "delta": 0.1}
+    certify(surface, queries, "ndcg", tick=told.append, **options)
+    assert told == sorted(set(told))
+    assert len(told) > 10
+    assert told[0] < 0.2
+    assert told[-1] == pytest.approx(1)
+
+
 def test_same_certificate_for_any_number_of_threads():
     queries = make_queries(150, seed=1)
     weights = random_weights(4, 0, np.random.default_rng(5))

@@ -16,6 +16,7 @@ from tasks.evidence.optimality import (
     Escape,
     Optimality,
     certify,
+    examine,
     optimality_figure,
     write_certificates,
 )
@@ -23,6 +24,7 @@ from tasks.records import Cell, Fold, Trained
 from tasks.store.cells import CellFolder
 from tasks.store.datasets import keep_queries
 from tasks.training.cell import train
+from tasks.training.how_far import how_far
 from tests.conftest import make_queries
 from tests.tasks.evidence.samples import CERTIFICATE, CERTIFICATES
 
@@ -54,6 +56,25 @@ def test_weights_moved_alone_are_no_sample_of_directions():
 def test_a_certificate_is_read_as_it_was_written():
     for certificate in (CERTIFICATE, replace(CERTIFICATE, escape=Escape(10, 0.001, 0.81), key="k")):
         assert CertificateRecord.read(certificate.as_json()) == certificate
+
+
+def test_how_much_of_a_certificate_is_done_is_known_while_it_is_made(monkeypatch):
+    queries, told = make_queries(20), []
+
+    def watched(*given, tick, **options):
+        def both(share):
+            tick(share)
+            told.append(how_far())
+
+        return made(*given, tick=both, **options)
+
+    made = ltr.certify
+    monkeypatch.setattr(ltr, "certify", watched)
+    model = ltr.LambdaRank(epochs=2).fit(queries)
+    list(examine(model, queries, Optimality(measure="ndcg", absolute=True), ltr.Conventions(), 1, "net"))
+    assert "100% of net" in told
+    assert told[-1] == "100% of net, absolute steps"
+    assert how_far() == ""
 
 
 def test_only_certificates_of_a_rankers_own_weights_are_tags():

@@ -1,9 +1,9 @@
-"""How far the trainings of this process are, until they end."""
+"""How far the trainings and certificates of this process are, until they end."""
 
 import pytest
 
 from ltr.rankers.training import Progress
-from tasks.training.how_far import how_far, noting
+from tasks.training.how_far import certifying, how_far, noting
 
 
 def at(iteration: int, n_iterations: int) -> Progress:
@@ -27,6 +27,14 @@ def test_cells_under_way_are_told_with_their_iterations_however_they_end():
     assert how_far() == ""
     with pytest.raises(InterruptedError):
         break_off()
+    assert how_far() == ""
+
+
+def test_a_certificate_is_told_with_its_share_until_it_ends():
+    with certifying("net, steps from 0.001") as tick:
+        assert how_far() == ""
+        tick(0.378)
+        assert how_far() == "38% of net, steps from 0.001"
     assert how_far() == ""
 
 
