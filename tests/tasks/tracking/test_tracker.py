@@ -38,6 +38,14 @@ def test_a_run_is_found_by_its_key_and_a_fresh_one_is_another(cell):
     assert Tracker("x", "other").run_id != first.run_id
 
 
+def test_a_name_that_no_column_of_postgresql_holds_loses_its_middle(cell):
+    tracker = Tracker("x", "key")
+    label = f"trees · interactions={[['price', 'age']] * 20} · fold 2"
+    name = tracker.client.get_run(tracker.cell(replace(cell[0], label=label), *cell[1:])).info.run_name
+    first, last = name.split("…")
+    assert (len(name), label.startswith(first), label.endswith(last)) == (250, True, True)
+
+
 def test_the_parent_shows_the_models_of_cells_once_and_a_note_that_fits(cell):
     tracker = Tracker("x", "key")
     child = tracker.cell(*cell)
