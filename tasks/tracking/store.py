@@ -45,6 +45,9 @@ SEARCHED, BUDGET = "lambdaflow.searched", "lambdaflow.budget"
 _KIND = {"mlflow.experimentKind": "custom_model_development"}
 EXPERIMENT = "lambdaflow"
 _STORE = Path("mlruns/mlflow.db")
+_DATABASE_SERVER = re.compile(r"(postgresql|mysql|mssql)\b")
+_PLACE_HOLDS = 157
+"""Characters of an experiment's place of artifacts: of a run's, which is longer by 43, a database server's column holds 200, and SQLite's all."""
 _TEMPLATE = f"mlflow-{mlflow.__version__}.db"
 
 
@@ -195,7 +198,7 @@ def _require_database() -> None:
             f"MLFLOW_TRACKING_URI={address}: MLflow keeps runs in databases, no longer in folders: name one (sqlite:///FILE), or a server; "
             "MLFLOW_ALLOW_FILE_STORE=true opens a folder of an older MLflow"
         )
-    if not re.match(r"(postgresql|mysql|mssql)\b", address):
+    if not _DATABASE_SERVER.match(address):
         return
     waits = {} if address.startswith("mssql") else {"connect_timeout": 2}
     try:
@@ -227,6 +230,12 @@ def _opened(artifacts: str | None) -> tuple[MlflowClient, str]:
         for key in _KIND.keys() - found.tags.keys():
             client.set_experiment_tag(found.experiment_id, key, _KIND[key])
         return client, found.experiment_id
+    place = artifacts if not artifacts or get_uri_scheme(artifacts) else str(Path(artifacts).absolute())
+    if place and len(place) > _PLACE_HOLDS and _DATABASE_SERVER.match(tracking_uri()):
+        raise TrackingError(
+            f"{masked(place)}: MLflow's database at {masked(tracking_uri())} holds {_PLACE_HOLDS} characters of the place of artifacts, and these are "
+            f"{len(place)}: set LAMBDAFLOW_ARTIFACTS to a folder with a shorter path, or to s3://…"
+        )
     try:
         return client, client.create_experiment(EXPERIMENT, artifacts, tags=_KIND)
     except MlflowException:

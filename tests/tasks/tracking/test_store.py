@@ -11,6 +11,7 @@ import time
 import traceback
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from types import SimpleNamespace
 
 import pytest
 from mlflow.exceptions import MlflowException
@@ -277,6 +278,22 @@ def test_artifacts_that_are_with_a_server_are_not_looked_for_by_its_database(wor
     MlflowClient(tracking_uri()).create_experiment(EXPERIMENT, "mlflow-artifacts:/1")
     with pytest.raises(TrackingError, match="only there: set MLFLOW_TRACKING_URI to that server's address"):
         opened()
+
+
+@pytest.mark.parametrize("written", ["/{}", "file:///{}", "{}"])
+def test_a_place_of_artifacts_that_a_database_server_does_not_hold_makes_no_experiment(workplace, monkeypatch, written):
+    """It would stand there without taking a run, and keep its place for good."""
+    client = SimpleNamespace(get_experiment_by_name=lambda name: None, create_experiment=lambda *_, **__: "1")
+    monkeypatch.setattr(store, "MlflowClient", lambda address: client)
+    long = written.format("x" * 157)
+    assert store._opened(long) == (client, "1")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "postgresql://me:secret@db/mlflow")
+    with pytest.raises(
+        TrackingError, match=r"^\S+x: MLflow's database at postgresql://\*\*\*@db/mlflow holds 157 .* set LAMBDAFLOW_ARTIFACTS"
+    ):
+        store._opened(long)
+    monkeypatch.chdir("/")
+    assert store._opened(f"/{'x' * 156}") == store._opened("x" * 156) == (client, "1")
 
 
 def test_a_database_that_another_program_holds_is_named(workplace, monkeypatch):
