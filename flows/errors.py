@@ -21,6 +21,9 @@ _REFUSED = re.compile(r"\b40[13]\b")
 """What a server answers who wants another password, or one at all."""
 _FORBIDDEN = re.compile(r"endpoint (\S+) failed with error code 403.*?Response body: '\s*([^<\s].*)'", re.DOTALL)
 """What MLflow, and no page of a server before it, answers to a user whom it knows, or to a request by a name that is not on its list of hosts, and what was asked of it."""
+_OF_DATABASE = re.compile(r"\((?:psycopg2?|pymysql|MySQLdb|pyodbc)(?:\.\w+)*\.(\w+)\) (.+)")
+"""How a database server's refusal begins in what SQLAlchemy, and so MLflow, says of it, before statement and parameters: its kind, and its own words."""
+_NO_RIGHT = ("InsufficientPrivilege", "ReadOnlySqlTransaction")
 _ANOTHER_PAGE = re.compile(r"error code 404.*Response body: '\s*<", re.DOTALL)
 
 
@@ -63,6 +66,9 @@ def _described(error: Exception) -> str:
         )
     if type(error).__name__ == "MlflowException" and _ANOTHER_PAGE.search(str(error)):
         return f"{os.environ.get('MLFLOW_TRACKING_URI', 'its address')} is not an MLflow server: it answers with a web page; set MLFLOW_TRACKING_URI to the server's host, port and path"
+    if type(error).__module__.split(".")[0] == "mlflow" and (refusal := _OF_DATABASE.search(str(error))):
+        way = "ask its administrator for the right to write" if refusal[1] in _NO_RIGHT else "--debug shows the statement"
+        return f"the database of MLflow at {os.environ.get('MLFLOW_TRACKING_URI', 'its address')} refuses this: {refusal[2]}; {way}"
     for one in (error, error.__cause__):
         if type(one).__module__.startswith("httpx"):
             global unanswered

@@ -118,6 +118,36 @@ def test_a_server_that_wants_a_password(capsys, monkeypatch, given, said):
     assert told.count("\n") == 1, "the page of a server before MLflow is not quoted"
 
 
+@pytest.mark.parametrize(
+    ("begins", "kind", "said", "way"),
+    [
+        ("", "InsufficientPrivilege", "permission denied for table runs", "ask its administrator for the right to write"),
+        (
+            "BAD_REQUEST: ",
+            "ReadOnlySqlTransaction",
+            "cannot execute INSERT in a read-only transaction",
+            "ask its administrator for the right to write",
+        ),
+        (
+            "BAD_REQUEST: ",
+            "StringDataRightTruncation",
+            "value too long for type character varying(250)",
+            "--debug shows the statement",
+        ),
+    ],
+)
+def test_a_database_that_refuses_is_told_without_the_statement(capsys, monkeypatch, begins, kind, said, way):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "postgresql://bob:secret@db/mlflow")
+    advice = "(raised as a result of Query-invoked autoflush; consider using a session.no_autoflush block)\n"
+    errors.tell(
+        MlflowException(
+            f"{begins}{advice}(psycopg2.errors.{kind}) {said}\n\n[SQL: INSERT INTO runs …]\n[parameters: {{'name': 'x'}}]"
+        )
+    )
+    told = capsys.readouterr().err
+    assert told == f"error: the database of MLflow at postgresql://***@db/mlflow refuses this: {said}; {way}\n"
+
+
 def test_a_file_of_the_store_that_another_user_keeps_closed(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for file in (".lambdaflow/cells/x/seal.json", str(tmp_path / "mlruns/artifacts/m-1/model.npz")):
