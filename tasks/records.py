@@ -117,6 +117,16 @@ class Columns:
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
+_NAME_HOLDS = 250
+"""Characters of a name in MLflow, of which PostgreSQL refuses more and SQLite keeps all; Prefect's indexes in PostgreSQL hold some thousands."""
+
+
+def short_name(name: str) -> str:
+    """What servers call a run or a task: its name, without its middle where it is too long, as a cell's ends with its fold."""
+    half = _NAME_HOLDS // 2
+    return name if len(name) <= _NAME_HOLDS else f"{name[: half - 1]}…{name[-half:]}"
+
+
 @dataclass(frozen=True)
 class Cell:
     """One cell of a sweep: a ranker with its parameters set, on one fold.
@@ -145,6 +155,11 @@ class Cell:
     columns: Columns = Columns()
     start: str = ""
     goes_on: bool = False
+
+    @property
+    def short_label(self) -> str:
+        """What servers call it."""
+        return short_name(self.label)
 
 
 def printable(text: str) -> str:

@@ -43,7 +43,7 @@ from pydantic import TypeAdapter
 from sqlalchemy.exc import OperationalError
 
 import ltr
-from tasks.records import Budget, Cell, CellResult, LoggedDataset
+from tasks.records import Budget, Cell, CellResult, LoggedDataset, short_name
 from tasks.store.cells import CellFolder, PairsEntry, read_curve, read_pairs, read_position_bias
 from tasks.store.state import alone
 from tasks.tracking.secrets import masked
@@ -68,8 +68,6 @@ def _source() -> dict[str, str]:
 Item = TypeVar("Item")
 _AT_A_TIME = 1000
 """Metrics that MLflow takes at once."""
-_NAME_HOLDS = 250
-"""Characters of a run's name, of which PostgreSQL refuses more and SQLite keeps all."""
 _TAG_HOLDS = 5000
 """Characters of a tag; MLflow cuts what is above 8,000 without a word."""
 
@@ -79,12 +77,6 @@ def _pieces(name: str, text: str) -> Iterator[tuple[str, str]]:
     yield name, text[:_TAG_HOLDS]
     for k, first in enumerate(range(_TAG_HOLDS, len(text), _TAG_HOLDS), 2):
         yield f"{name}.{k}", text[first : first + _TAG_HOLDS]
-
-
-def _held(name: str) -> str:
-    """A run's name, without its middle where it is too long: a cell's ends with its fold."""
-    half = _NAME_HOLDS // 2
-    return name if len(name) <= _NAME_HOLDS else f"{name[: half - 1]}…{name[-half:]}"
 
 
 def _batched(items: Iterable[Item], n: int) -> Iterator[list[Item]]:
@@ -130,7 +122,7 @@ class Tracker:
         )
 
     def _create(self, name: str, tags: Mapping[str, str]) -> str:
-        return self.client.create_run(self.experiment_id, run_name=_held(name), tags={**_source(), **tags}).info.run_id
+        return self.client.create_run(self.experiment_id, run_name=short_name(name), tags={**_source(), **tags}).info.run_id
 
     @contextmanager
     def running(self) -> Iterator[None]:

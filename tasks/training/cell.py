@@ -61,7 +61,7 @@ def _cached(_: Any, arguments: dict[str, Any]) -> str | None:
     return key if CellFolder.of(key).is_finished else None
 
 
-@task(name="train", task_run_name="train {cell.label}", cache_key_fn=_cached, persist_result=True, result_serializer="json")
+@task(name="train", task_run_name="train {cell.short_label}", cache_key_fn=_cached, persist_result=True, result_serializer="json")
 def train(cell: Cell, threads: int = 0, fresh: bool = False, home: str | None = None, shards: int = 1) -> CellResult:
     """Trains one cell; model, per-query values and curve lie in its folder.
 

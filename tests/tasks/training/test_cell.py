@@ -83,6 +83,12 @@ def test_a_finished_cell_is_not_trained_again(cell, monkeypatch):
     assert train.fn(replace(cell, label="another name")) == first
 
 
+def test_prefect_gets_a_name_that_its_indexes_in_postgresql_hold(cell):
+    assert train.task_run_name.format(cell=cell) == "train x"
+    name = train.task_run_name.format(cell=replace(cell, label=f"{'x' * 9000} · fold 2"))
+    assert (len(name), name.endswith(" · fold 2")) == (256, True)
+
+
 def test_while_it_is_trained_it_is_known_how_far_it_is(cell, monkeypatch):
     seen = []
     monkeypatch.setattr(Snapshot, "__call__", lambda *_: seen.append(how_far()))
