@@ -75,9 +75,23 @@ def shuffled(queries: Queries, seed: int) -> NDArray[np.intp]:
 
 
 @task(cache_policy=NO_CACHE, name="rotate", task_run_name="rotate")
-def rotate(parts: Sequence[str]) -> list[Fold]:
-    """Folds as LETOR makes them: fold i trains on all parts from i on but two, validates on the next, tests on the last."""
-    return _rotate(parts)
+def rotate(parts: Sequence[str], sparse: bool = True) -> list[Fold]:
+    """Folds as LETOR makes them: fold i trains on all parts from i on but two, validates on the next, tests on the last.
+
+    Args:
+        sparse: a part may have fewer features than another (LETOR text); tables must name all of them, in any order.
+
+    Raises:
+        DataError: where features of tables are missing or unknown.
+    """
+    return _rotate(parts if sparse else _of_one_order(parts))
+
+
+def _of_one_order(parts: Sequence[str]) -> list[str]:
+    """The parts with the features of the first one, in its order."""
+    sets = [open_queries(part) for part in parts]
+    ordered = [_with_features(queries, sets[0].names, f"part {k}", "part 1") for k, queries in enumerate(sets, 1)]
+    return [part if one is own else keep_queries(one) for part, own, one in zip(parts, sets, ordered, strict=True)]
 
 
 def _rotate(parts: Sequence[str]) -> list[Fold]:
@@ -131,7 +145,7 @@ def _leaking(queries: Queries) -> dict[str, list[str]]:
     return {source: [queries.names[k] for k in np.flatnonzero(which)] for source, which in leaking_features(queries).items()}
 
 
-def _with_features(queries: Queries, names: tuple[str, ...], role: str) -> Queries:
+def _with_features(queries: Queries, names: tuple[str, ...], role: str, model: str = "the training data") -> Queries:
     if queries.names == names:
         return queries
     for what, strange in (
@@ -140,5 +154,5 @@ def _with_features(queries: Queries, names: tuple[str, ...], role: str) -> Queri
     ):
         if strange:
             more = f" and {len(strange) - 1} more" if len(strange) > 1 else ""
-            raise DataError(f"{role}: {what} {strange[0]!r}{more}, unlike the training data")
+            raise DataError(f"{role}: {what} {strange[0]!r}{more}, unlike {model}")
     return in_order(queries, names)

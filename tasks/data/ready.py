@@ -63,7 +63,8 @@ def ready_data(config: RunConfig) -> Ready:
     for (earlier, one), (later, other) in combinations(opened.items(), 2):
         findings += shared_queries(one, other, later, earlier)
     refuse(findings)
-    folds = _folds(data, list(sets.values()), config.seed)
+    sparse = not any(is_table(path) for path in chain(*groups.values()))
+    folds = _folds(data, list(sets.values()), config.seed, sparse)
     if data.clicks and data.clicks.pooled:
         apart = [pooled_apart(fold, data.clicks) for fold in folds]
         folds = [fold for fold, _ in apart]
@@ -74,7 +75,6 @@ def ready_data(config: RunConfig) -> Ready:
             Finding("note", "valid", f"no files; {sizes[0]:,} of the {sum(sizes):,} training queries are used for validation")
         )
     scale = 1.0 if config.data.generate else config.scale
-    sparse = not any(is_table(path) for path in chain(*groups.values()))
     fitted = [fit_together(fold, scale, config.seed, sparse, data.drop_telling) for fold in folds]
     dropped = dict.fromkeys(note for _, notes in fitted for note in notes)
     findings += [Finding("warning", "train", note) for note in dropped]
@@ -105,10 +105,10 @@ def _groups(data: Data) -> dict[str, list[Path]]:
     return {f"part {k + 1}": [part] for k, part in enumerate(data.parts)} if data.parts else {"data": data.files}
 
 
-def _folds(data: Data, names: list[str], seed: int) -> list[Fold]:
+def _folds(data: Data, names: list[str], seed: int, sparse: bool) -> list[Fold]:
     if data.train:
         return [Fold(*names) if data.valid else validation_cut(names[0], names[1], data, seed)]
-    return rotate(names) if data.parts else split(names[0], data, seed)
+    return rotate(names, sparse) if data.parts else split(names[0], data, seed)
 
 
 def require_weighing(config: RunConfig) -> None:

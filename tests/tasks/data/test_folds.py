@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ltr.data.queries import select
+from ltr.data.queries import in_order, select
 from tasks.config.data_section import Data
 from tasks.data.folds import fit_together, rotate, split, validation_cut
 from tasks.records import DataError, Fold
@@ -47,6 +47,20 @@ def test_letor_folds_rotate(workplace):
     assert [fold.valid for fold in folds] == [parts[3], parts[4], parts[0], parts[1], parts[2]]
     assert [fold.test for fold in folds] == [parts[4], parts[0], parts[1], parts[2], parts[3]]
     assert set(open_queries(folds[1].train).keys.tolist()) == set(queries.keys[2:8].tolist())
+
+
+def test_parts_that_are_tables_may_order_their_features_differently(workplace):
+    queries = make_queries(10, n_features=3)
+    own = [select(queries, np.array([2 * k, 2 * k + 1])) for k in range(5)]
+    turned = in_order(own[1], ("f3", "f1", "f2"))
+    parts = [keep_queries(part) for part in own]
+    expected = rotate.fn(parts, sparse=False)
+    assert rotate.fn([parts[0], keep_queries(turned), *parts[2:]], sparse=False) == expected == rotate.fn(parts)
+    short = keep_queries(in_order(own[1], ("f1", "f2")))
+    with pytest.raises(DataError, match="part 2: lacks the feature 'f3', unlike part 1"):
+        rotate.fn([parts[0], short, *parts[2:]], sparse=False)
+    with pytest.raises(DataError, match="part 2: has the feature 'f3', unlike part 1"):
+        rotate.fn([short, parts[0], *parts[2:]], sparse=False)
 
 
 def test_too_few_queries(workplace):
