@@ -20,6 +20,7 @@ from tasks.data.click_log import (
     results_in,
     shown_results,
     told_of_form,
+    unreadable,
     why_crowded,
 )
 from tasks.data.clicks import judged_pairs
@@ -155,7 +156,7 @@ def _unread(log: ClickLog, columns: Sequence[str]) -> Iterator[Said]:
 def _unplaced(log: ClickLog, frame: pl.LazyFrame, page: list[str]) -> Iterator[Said]:
     """Clicked results none of whose rows has a rank: as far as the log says, they were not shown."""
     kind = frame.collect_schema().get(log.rank)
-    if kind is None or kind.is_nested() or kind == pl.Binary:
+    if kind is None or unreadable(kind):
         return
     clicked, placed = pl.col("_order").max() > 0, place_in(frame, log.rank).is_not_null().any()
     results = frame.group_by([*page, log.document]).agg(clicked.alias("clicked"), placed.alias("placed"))

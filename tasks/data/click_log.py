@@ -55,7 +55,7 @@ def open_log(log: ClickLog, ranks: bool = False, unplaced: bool = False) -> tupl
             raise DataError(
                 f"{log.log}: no column {column!r}; {'did you mean ' + ' or '.join(near) + '?' if near else 'choose from: ' + ', '.join(columns.names())}"
             )
-        if columns[column].is_nested() or columns[column] == pl.Binary:
+        if unreadable(columns[column]):
             raise DataError(f"{log.log}: column {column!r} holds {columns[column]}: a log must hold texts and numbers")
     names = {name: id_in(name, columns[name]) for name in (log.query, log.document, *([interaction] if interaction else []))}
     nameless = names[log.query].is_null() | names[log.document].is_null()
@@ -93,6 +93,11 @@ def open_log(log: ClickLog, ranks: bool = False, unplaced: bool = False) -> tupl
         )
         rank = rank.cast(pl.Int64, strict=not unplaced)
     return frame.with_columns(order.fill_null(0).alias("_order"), rank.alias("_rank"), **names), page
+
+
+def unreadable(kind: pl.DataType) -> bool:
+    """Whether a column of this type holds neither texts nor numbers."""
+    return kind.is_nested() or kind in (pl.Binary, pl.Duration)
 
 
 def results_in(log: ClickLog, frame: pl.LazyFrame, page: list[str]) -> tuple[pl.LazyFrame, list[str]]:

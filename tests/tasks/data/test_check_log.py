@@ -1,6 +1,7 @@
 """The log doctor by hand, and of simulated users."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import numpy as np
 import polars as pl
@@ -122,7 +123,7 @@ def test_a_click_whose_row_has_no_rank_is_on_what_another_row_shows(said):
     assert not any("nothing says" in text for text in said([*GOOD, *clicks])["warning"])
 
 
-@pytest.mark.parametrize("ranks", [[1, 2], b"\xff"])
+@pytest.mark.parametrize("ranks", [[1, 2], b"\xff", timedelta(seconds=7)])
 def test_a_column_of_ranks_that_holds_something_else_is_told_of(said, ranks):
     assert any("position bias cannot be estimated" in text for text in said([{**row, "rank": ranks} for row in GOOD])["warning"])
 

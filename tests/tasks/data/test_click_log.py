@@ -1,6 +1,7 @@
 """Logs as tables: pages, ranks, ways of counting clicks, and what was typed."""
 
 import re
+from datetime import timedelta
 
 import numpy as np
 import polars as pl
@@ -164,6 +165,14 @@ def test_a_column_of_lists_is_refused(tmp_path):
     pl.DataFrame(rows).write_parquet(tmp_path / "l.parquet")
     with pytest.raises(DataError, match=r"l\.parquet: column 'click' holds List\(Int64\): a log must hold texts and numbers"):
         open_log(ClickLog(log=tmp_path / "l.parquet"))
+
+
+@pytest.mark.parametrize("column", ["session", "interaction", "query", "document", "click", "rank"])
+def test_a_column_of_durations_is_refused(tmp_path, column):
+    rows = {"session": ["s"], "interaction": ["i"], "query": ["q"], "document": ["a"], "click": [1], "rank": [1]}
+    pl.DataFrame(rows | {column: [timedelta(seconds=7)]}).write_parquet(tmp_path / "l.parquet")
+    with pytest.raises(DataError, match=rf"l\.parquet: column '{column}' holds Duration\(.*\): a log must hold texts and numbers"):
+        open_log(ClickLog(log=tmp_path / "l.parquet", interaction="interaction"), ranks=True)
 
 
 @pytest.mark.parametrize(("line", "said"), [
