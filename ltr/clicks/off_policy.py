@@ -23,6 +23,7 @@ import numpy as np
 from ltr.clicks.click_model import ClickModel, mean_error, sums
 from ltr.clicks.looks import Looks, Seen, spread
 from ltr.clicks.pages import Pages
+from ltr.data.propensities import ties
 from ltr.kernels.kernel import Array, Bools, Floats, Ints
 
 ESTIMATORS = ("item-position", "position-based", "cascade", "doubly-robust")
@@ -201,8 +202,9 @@ def estimate(
     apart, foretold = None, None
     if estimator == "position-based" and part is not None:
         seen = Seen.of(pages)
-        table = _position_based(pages, rank, rules, _learned_looks(seen))
-        apart = _without_each(pages, seen, rank, rules, part)
+        group = ties(seen.pair, seen.rank, seen.clicked)
+        table = _position_based(pages, rank, rules, _learned_looks(seen), group)
+        apart = _without_each(pages, seen, rank, rules, part, _tell(seen.rank, rank[seen.pair], group))
     elif estimator == "position-based":
         table = _position_based(pages, rank, rules, _known_looks(models[0]))
     else:
@@ -226,8 +228,8 @@ def _learned_looks(seen: Seen) -> Floats:
         raise NoSupportError(f"position-based: {error}") from None
 
 
-def _without_each(pages: Pages, seen: Seen, rank: Ints, rules: Rules, part: Ints) -> tuple[Floats, Floats]:
-    """Value and gain, by position-based with looks of its own, of the log without each of its parts."""
+def _without_each(pages: Pages, seen: Seen, rank: Ints, rules: Rules, part: Ints, tell: Bools) -> tuple[Floats, Floats]:
+    """Value and gain, by position-based with looks of its own, of the log without each of its parts. `tell`: of `_tell`."""
     query = pages.query_of_page()
     of_result = np.repeat(part, np.diff(pages.offsets))
     counts, depth = pages.click & (pages.rank <= rules.top), pages.depth()
@@ -235,7 +237,7 @@ def _without_each(pages: Pages, seen: Seen, rank: Ints, rules: Rules, part: Ints
     for one in np.unique(part):
         times = _pages_with(query[part != one], depth[part != one], pages.n_queries, rules.top)
         try:
-            value = _value(seen.without(of_result == one), times, rank, pages.query, rules)
+            value = _value(seen.without(of_result == one), times, rank, pages.query, rules, tell)
         except ValueError as error:
             raise NoSupportError(
                 f"position-based: without some of its sessions, examination probabilities cannot be estimated from the log ({error})"
@@ -245,12 +247,21 @@ def _without_each(pages: Pages, seen: Seen, rank: Ints, rules: Rules, part: Ints
     return values, gains
 
 
-def _value(seen: Seen, times: Ints, rank: Ints, query: Ints, rules: Rules) -> float:
+def _tell(old: Ints, new: Ints, group: Ints) -> Bools:
+    """Whether what was shown at ranks `old` tells of clicks at ranks `new`, 0 for none: at the same rank, or at one that documents tie to it
+    (`ltr.data.propensities.ties`, `group`). How often ranks without a tie are looked at is only known if their documents attract alike."""
+    there = (new > 0) & (new <= len(group))
+    of_new = np.where(there, group[np.where(there, new, 1) - 1], -1)
+    tell: Bools = there & ((old == new) | ((of_new >= 0) & (group[old - 1] == of_new)))
+    return tell
+
+
+def _value(seen: Seen, times: Ints, rank: Ints, query: Ints, rules: Rules, tell: Bools) -> float:
     """Clicks a page under the new ranker, with looks learned from what was seen: what `_position_based` comes to, page by page. `times`: of
-    `_pages_with`."""
+    `_pages_with`; `tell`: of `_tell`."""
     gamma, top = seen.looks(), rules.top
-    looked = np.bincount(seen.pair, seen.shown * gamma[seen.rank - 1], len(query))
-    clicks = np.bincount(seen.pair, seen.clicked, len(query))
+    looked = np.bincount(seen.pair, tell * seen.shown * gamma[seen.rank - 1], len(query))
+    clicks = np.bincount(seen.pair, tell * seen.clicked, len(query))
     at = np.flatnonzero((rank > 0) & (rank <= min(top, len(gamma))) & (looked > 0))
     place = rank[at] - 1
     stands = np.minimum(gamma[place] * times[query[at], place] / np.maximum(looked[at], 1e-12), rules.clip)
@@ -329,12 +340,15 @@ def _weighed(click: Floats, agrees: Bools, wanted: Bools, query: Ints, rules: Ru
     return _Table(click, agrees, wanted, weight, cell, float(lost), query)
 
 
-def _position_based(pages: Pages, rank: Ints, rules: Rules, gamma: Floats) -> _Table:
-    """Every page that shows the document: its click, times how often the new rank is looked at for once that the old one is."""
+def _position_based(pages: Pages, rank: Ints, rules: Rules, gamma: Floats, group: Ints | None = None) -> _Table:
+    """Every page that shows the document, where looks are learned at a rank with a tie to the new one (`group`): its click, times how often the
+    new rank is looked at for once that the old one is."""
     n, top = pages.n_pages, rules.top
     query = pages.query_of_page()
     new = rank[pages.pair]
     hit = (new > 0) & (new <= min(top, len(gamma)))
+    if group is not None:
+        hit &= _tell(pages.rank, new, group)
     if (deepest := pages.rank[hit].max(initial=0)) > len(gamma):
         raise ValueError(f"rank: {deepest}; the model covers ranks 1 to {len(gamma)}")
     page, place = pages.of_page()[hit], new[hit] - 1

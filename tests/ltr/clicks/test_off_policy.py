@@ -117,6 +117,24 @@ def test_what_a_log_never_shows_is_told_with_what_it_might_hold(estimator):
     assert found.value - found.least > 0.1 * sum(found.unseen), "what the model or the others of the rank say of them"
 
 
+def test_ranks_that_no_documents_tie_say_nothing_of_each_other():
+    """Documents change places at ranks 1 and 2, and at 3 and 4: those above may be better, so that clicks do not tell how the two are looked at."""
+    rng = np.random.default_rng(4)
+    order = np.hstack([rng.permuted(np.tile(two, (2000, 1)), axis=1) for two in ([0, 1], [2, 3])])
+    click = rng.random(order.shape) < np.array([0.8, 0.7, 0.2, 0.1])[order] * np.array([1, 0.6, 0.5, 0.4])
+    pages = Pages(np.arange(0, 8001, 4), order.ravel(), np.tile(np.arange(1, 5), 2000), click.ravel(), np.zeros(4, int))
+    within = estimated(pages, np.array([2, 1, 4, 3]), "position-based", Rules(top=4))
+    assert within.low < 0.7 + 0.6 * 0.8 + 0.5 * 0.1 + 0.4 * 0.2 < within.high
+    assert within.supported == 1
+    with pytest.raises(
+        NoSupportError, match=r"position-based: only 50\.0% of the new ranker's top-4 results occur in the log in a way"
+    ):
+        estimated(pages, np.array([2, 3, 1, 4]), "position-based", Rules(top=4))
+    deeper = replace(pages, rank=pages.rank + 4)
+    with pytest.raises(NoSupportError, match=r"position-based: only 0\.0% of the new ranker's"):
+        estimated(deeper, np.array([1, 2, 3, 4]), "position-based", Rules(top=4))
+
+
 def test_a_ranker_without_a_document_for_any_page_has_no_support():
     with pytest.raises(NoSupportError, match=r"only 0\.0% of the new"):
         estimate(BY_HAND, np.zeros(3, int), "item-position", Rules(top=2))
