@@ -189,8 +189,7 @@ def test_the_certificate_obeys_the_conventions(rules, measure):
         assert got == pytest.approx(np.nanmean(*want.values()), abs=1e-12)
 
 
-@pytest.mark.usefixtures("all_threads")
-@pytest.mark.skipif(not JIT, reason="459 directions are for compiled code")
+@pytest.mark.skipif(not JIT, reason="600 directions are for compiled code")
 @pytest.mark.parametrize("one_at_a_time", [False, True])
 def test_the_share_that_is_done_is_told(one_at_a_time, monkeypatch):
     """Some queries at a time, and of single weights some weights."""
@@ -205,6 +204,8 @@ def test_the_share_that_is_done_is_told(one_at_a_time, monkeypatch):
     assert told[-1] == pytest.approx(1)
 
 
+@pytest.mark.usefixtures("all_threads")
+@pytest.mark.skipif(not JIT, reason="459 directions are for compiled code")
 def test_same_certificate_for_any_number_of_threads():
     queries = make_queries(150, seed=1)
     weights = random_weights(4, 0, np.random.default_rng(5))
