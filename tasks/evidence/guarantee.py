@@ -125,8 +125,10 @@ class RankerGuarantee:
         """What the promises came to, in words."""
         *protected, last = self.outcome.tiers
         n = sum(promise.promised for promise in self.promises)
-        folds = f" in {n} of {len(self.promises)} folds" if len(self.promises) > 1 else ""
-        unshown = next((f" ({promise.few})" for promise in self.promises if promise.few), "")
+        several = len(self.promises) > 1
+        folds = f" in {n} of {len(self.promises)} folds" if several else ""
+        told = [f" ({f'in fold {k}, ' if several else ''}{made.few})" for k, made in enumerate(self.promises, 1) if made.few]
+        unshown = told[0] if told else ""
         made = f"promised{folds}" if n else f"not promised: no cell was shown to be harmless on validation queries{unshown}"
         held = {
             "yes": "confirmed on the test queries" if n else "the test queries show no such loss",
@@ -280,10 +282,7 @@ def choice(values: Mapping[str, Values], baseline: Values, rule: Guarantee) -> P
     """Which cell gains most on the last tier without harm to the others."""
     found: list[Candidate] = []
     for label, own in values.items():
-        tests = [
-            significance.non_inferior(a, b, rule.margin, rule.level, lowest)
-            for a, b, lowest in zip(own[:-1], baseline[:-1], _lowest(rule)[:-1], strict=True)
-        ]
+        tests = _tests(own, baseline, rule)
         gain = significance.paired_t(own[-1], baseline[-1]).difference
         harm = max(test.p_value for test in tests)
         found.append(Candidate(label, (*(test.difference for test in tests), gain), harm))
@@ -294,13 +293,23 @@ def choice(values: Mapping[str, Values], baseline: Values, rule: Guarantee) -> P
     return Promise(best.label, bool(admissible), cells, "" if admissible else _few(values[best.label], baseline, rule))
 
 
+def _tests(own: Values, baseline: Values, rule: Guarantee) -> list[significance.NonInferiority]:
+    """Whether a cell is shown to be harmless, on each of the protected tiers."""
+    return [
+        significance.non_inferior(a, b, rule.margin, rule.level, lowest)
+        for a, b, lowest in zip(own[:-1], baseline[:-1], _lowest(rule)[:-1], strict=True)
+    ]
+
+
 def _few(own: Values, baseline: Values, rule: Guarantee) -> str:
-    """On which of the protected tiers too few validation queries differ, in words."""
-    told = (
+    """That too few validation queries differ on the first tier where a cell is not shown to be harmless, in words; empty where enough do on one of
+    these."""
+    told = [
         too_few_differ(key, significance.differences(a, b), "validation")
-        for key, a, b in zip(_keys(rule)[:-1], own[:-1], baseline[:-1], strict=True)
-    )
-    return next(filter(None, told), "")
+        for key, a, b, test in zip(_keys(rule), own, baseline, _tests(own, baseline, rule), strict=False)
+        if not test.holds
+    ]
+    return told[0] if told and all(told) else ""
 
 
 def _harm(cell: Candidate) -> tuple[float, float]:

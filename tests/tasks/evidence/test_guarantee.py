@@ -99,6 +99,18 @@ def test_where_too_few_validation_queries_differ_for_a_promise_it_says_so():
     told = replace(GUARANTEE, promises=(few,))
     assert f"not promised: no cell was shown to be harmless on validation queries ({said}); the test queries" in told.text()
     assert told.as_json()["folds"][0]["few"] == said
+    assert f"validation queries (in fold 2, {said}); the" in replace(GUARANTEE, promises=(enough, few)).text()
+
+
+def test_too_few_queries_are_told_only_of_tiers_that_they_leave_open():
+    """Of 2,000 queries none differs on the first tier, which shows that nothing is lost there."""
+    base, gain = np.linspace(0.5, 0.9, 2000), np.linspace(0.2, 0.3, 2000)
+    rule = RULE.model_copy(update={"tiers": ["ndcg_3", "map", "cndcg_3"], "margin": 0.005})
+    loses, few = (base - np.linspace(0.0, loss, 2000) * (np.arange(2000) < n) for n, loss in ((2000, 0.1), (20, 0.5)))
+    told = [choice({"own": [first, second, gain]}, [base, base, gain], rule) for first, second in ((base, loses), (few, loses))]
+    assert [(made.promised, made.few) for made in told] == [(False, ""), (False, "")]
+    said = "map differs on 19 of 2,000 validation queries; a test needs 30, or 20 if these are at least half"
+    assert choice({"own": [base, few, gain]}, [base, base, gain], rule).few == said
 
 
 def test_all_tiers_but_the_last_are_protected():
