@@ -279,7 +279,9 @@ def as_float32(array: NDArray[Any], name: str) -> NDArray[np.float32]:
 
 def warn_of_lost_digits(array: NDArray[Any], name: str, level: int = 4) -> None:
     """Warns of whole numbers, such as ids or times, that are too large for the 24 bits that a feature has, of float64 too: pandas makes floats of
-    whole numbers where one of a column is missing. `level`: of the caller's line."""
+    whole numbers where one of a column is missing, or objects. `level`: of the caller's line."""
+    if array.dtype.kind == "O":
+        array = array.astype(np.float64)
     if array.dtype.kind not in "iuf" or array.dtype.itemsize < 4 or array.dtype == np.float32 or not array.size:
         return
     columns = array.reshape(len(array) if array.ndim > 1 else array.size, -1)

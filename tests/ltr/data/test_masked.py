@@ -77,6 +77,16 @@ def test_missing_values_of_pandas_among_objects_are_missing_ones():
         ltr.queries_from(frame, labels, group=groups)
 
 
+def test_whole_numbers_among_objects_lose_digits_too():
+    """Ids are objects where one of them is missing."""
+    pd = pytest.importorskip("pandas")
+    ids = pd.Series([16_777_217, pd.NA, 3, 16_777_218], dtype=object)
+    with pytest.warns(UserWarning, match="column 'id': whole numbers above .* 1 here, such as 16777217"):
+        ltr.queries_from(ids.to_frame("id"), np.zeros(4), group=[4])
+    with pytest.warns(UserWarning, match="features: whole numbers above .* 1 here, such as 16777217"):
+        ltr.Queries(ids.to_frame().to_numpy(), np.zeros(4), [0, 4])
+
+
 def test_frames_without_a_mask_stay_what_they_are():
     """Types of numpy have the names of pandas' in small letters: whole numbers lost digits, and a float32 took twice its memory."""
     pd = pytest.importorskip("pandas")
