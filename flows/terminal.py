@@ -394,5 +394,6 @@ def show_comparison(table: Standings, words: TextIO) -> None:
             *([_plain(" and ".join(p.not_worse)) or "neither"] if p.not_worse is not None else []),
         )
     _print_table(console, tests)
-    for few in dict.fromkeys(p.few for p in table.pairs if p.few):
-        console.print(_plain(f"too few queries differ to show more: {few}"))
+    for p in table.pairs:
+        if p.few:
+            console.print(_plain(f"neither of {p.a} and {p.b} is shown to be not worse: {p.few}"))

@@ -51,7 +51,7 @@ class PairTest:
         difference: mean of a − b over the `n` queries where both are defined; `se`: its standard error.
         z, p: of the paired t test; z is None where it is infinite. `holm_p`: corrected over the pairs of the measure.
         level: 95 or 90 where the difference is significant there, otherwise 0.
-        randomisation_p, interval, not_worse: of stored runs (`compare_stored`); `few`: that too few queries differ to show more of them not worse.
+        randomisation_p, interval, not_worse: of stored runs (`compare_stored`); `few`: that too few queries differ to show either not worse.
     """
 
     measure: str
@@ -67,7 +67,7 @@ class PairTest:
     randomisation_p: float | None = None
     interval: tuple[float, float] | None = None
     not_worse: tuple[str, ...] | None = None
-    few: str = ""
+    few: str | None = None
 
     def winner(self) -> tuple[str, str]:
         """The better and the worse of the two."""
@@ -85,7 +85,7 @@ class Standings:
 
     def as_json(self) -> Any:
         """Plain values, without what was not asked for."""
-        optional = ("randomisation_p", "interval", "not_worse")
+        optional = ("randomisation_p", "interval", "not_worse", "few")
         pairs = [{k: v for k, v in asdict(pair).items() if k not in optional or v is not None} for pair in self.pairs]
         return {**asdict(self), "pairs": pairs}
 

@@ -40,6 +40,12 @@ def test_standings(tmp_path):
     assert all(pair.holm_p >= pair.p for pair in table.pairs)
 
 
+def test_what_was_not_asked_for_is_not_written(tmp_path):
+    table = standings.fn({name: [write(tmp_path / name, [0.1, value])] for name, value in (("a", 0.2), ("b", 0.4))}, ["map"])
+    (pair,) = table.as_json()["pairs"]
+    assert pair.keys().isdisjoint(("randomisation_p", "interval", "not_worse", "few"))
+
+
 def test_every_ranker_has_a_letter(tmp_path):
     path = write(tmp_path / "a", [0.1, 0.2])
     table = standings.fn({f"r{k}": [path] for k in range(54)}, ["map"])

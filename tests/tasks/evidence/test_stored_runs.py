@@ -29,7 +29,7 @@ def test_that_too_few_queries_differ_to_show_either_not_worse_is_said():
         (),
         "map differs on 24 of 80 test queries; a test needs 30, or 20 if these are at least half",
     )
-    assert _more_tests(PairTest("map", "a", "b", 0.0, 0.1, 0.0, 1.0, 80, 0), frames, None).few == ""
+    assert _more_tests(PairTest("map", "a", "b", 0.0, 0.1, 0.0, 1.0, 80, 0), frames, None).few is None
 
 
 def _stored(folder, name, seed):
