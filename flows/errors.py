@@ -67,7 +67,7 @@ def _described(error: Exception) -> str:
     if type(error).__name__ == "MlflowException" and _ANOTHER_PAGE.search(str(error)):
         return f"{os.environ.get('MLFLOW_TRACKING_URI', 'its address')} is not an MLflow server: it answers with a web page; set MLFLOW_TRACKING_URI to the server's host, port and path"
     if type(error).__module__.split(".")[0] == "mlflow" and (refusal := _OF_DATABASE.search(str(error))):
-        way = "ask its administrator for the right to write" if refusal[1] in _NO_RIGHT else "--debug shows the statement"
+        way = "ask its administrator for the right to read and write" if refusal[1] in _NO_RIGHT else "--debug shows the statement"
         return f"the database of MLflow at {os.environ.get('MLFLOW_TRACKING_URI', 'its address')} refuses this: {refusal[2]}; {way}"
     for one in (error, error.__cause__):
         if type(one).__module__.startswith("httpx"):

@@ -233,7 +233,7 @@ def _opened(artifacts: str | None) -> tuple[MlflowClient, str]:
     place = artifacts if not artifacts or get_uri_scheme(artifacts) else str(Path(artifacts).absolute())
     if place and len(place) > _PLACE_HOLDS and _DATABASE_SERVER.match(tracking_uri()):
         raise TrackingError(
-            f"{masked(place)}: MLflow's database at {masked(tracking_uri())} holds {_PLACE_HOLDS} characters of the place of artifacts, and these are "
+            f"{masked(place)}: in MLflow's database at {masked(tracking_uri())} the place of artifacts may have {_PLACE_HOLDS} characters, and this one has "
             f"{len(place)}: set LAMBDAFLOW_ARTIFACTS to a folder with a shorter path, or to s3://…"
         )
     try:

@@ -121,12 +121,12 @@ def test_a_server_that_wants_a_password(capsys, monkeypatch, given, said):
 @pytest.mark.parametrize(
     ("begins", "kind", "said", "way"),
     [
-        ("", "InsufficientPrivilege", "permission denied for table runs", "ask its administrator for the right to write"),
+        ("", "InsufficientPrivilege", "permission denied for table runs", "ask its administrator for the right to read and write"),
         (
             "BAD_REQUEST: ",
             "ReadOnlySqlTransaction",
             "cannot execute INSERT in a read-only transaction",
-            "ask its administrator for the right to write",
+            "ask its administrator for the right to read and write",
         ),
         (
             "BAD_REQUEST: ",
