@@ -16,7 +16,7 @@ from decimal import Decimal
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ltr.data.arrays import rows_of
 from ltr.data.letor import key_of
@@ -258,7 +258,7 @@ def _kind(column: Any) -> str:
 def _labels(y: ArrayLike) -> Floats:
     """``float64 [documents]``; of a table with one column, that column."""
     try:
-        plain = np.asarray(_plain(y))
+        plain: NDArray[Any] = unmasked(np.asarray(_plain(y)))
         if plain.dtype.kind in "cmMSV":
             raise ValueError
         labels = plain.astype(np.float64, copy=False)
@@ -281,7 +281,7 @@ def _numbers(values: Any, what: str) -> Floats32:
         return rows_of(columns, *values.shape)
     plain = _plain(values)
     try:
-        array = np.asarray(plain)
+        array = unmasked(np.asarray(plain))
     except ValueError:
         raise ValueError(f"{what}: rows of different lengths; features are a table of numbers, [documents, features]") from None
     try:

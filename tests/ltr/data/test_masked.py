@@ -66,6 +66,8 @@ def test_missing_values_of_pandas_among_objects_are_missing_ones():
     assert sum(value is pd.NA for value in frame.to_numpy().flat) == 2
     marks = pd.Series([pd.NA if label != label else label for label in labels], dtype=object)
     expected = ltr.queries_from(plain, labels, group=groups)
+    rows = frame.to_numpy().tolist()
+    assert np.array_equal(ltr.queries_from(rows, marks.to_list(), group=groups).features, expected.features, equal_nan=True)
     for given in (frame, frame.to_numpy()):
         for found in (ltr.queries_from(given, marks, group=groups), ltr.Queries(given, marks, [0, *np.cumsum(groups)])):
             assert np.array_equal(found.features, expected.features, equal_nan=True)
