@@ -150,7 +150,8 @@ def test_json_has_what_the_evidence_says_too(finished):
     assert set(printed) == {"run_id", "models", "names", "guarantee", "optimality"}
     (guarantee,) = found(outcome, Guarantees).rankers
     written = printed["guarantee"]["graded"]
-    assert written["folds"] == [{"chosen": guarantee.promises[0].chosen, "promised": guarantee.promises[0].promised}]
+    made = guarantee.promises[0]
+    assert written["folds"] == [{"chosen": made.chosen, "promised": made.promised, "few": made.few}]
     assert [tier["measure"] for tier in written["tiers"]] == ["ndcg_10", "cndcg_3"]
     assert written["tiers"][0]["lower_bound"] == guarantee.outcome.tiers[0].lower_bound
     assert [record["ranker"] for record in printed["optimality"]] == ["linear"]
