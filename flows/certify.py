@@ -1,6 +1,7 @@
 """Is this model at a local optimum of the measure I care about? Model and files → certificates → page."""
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from prefect import flow
@@ -11,12 +12,12 @@ from flows.progress import steps
 from ltr.rankers.base import Ranker
 from tasks.config.run_config import RunConfig
 from tasks.data.calibrated import calibrated
-from tasks.data.ingest import ingest, read_for, require_scores
+from tasks.data.ingest import ingest, read_for, require_scores, without_unread
 from tasks.data.prepare import prepare
 from tasks.evidence.optimality import CertificateRecord, certify_on, everything, write_certificates
 from tasks.store import state
 from tasks.store.datasets import open_queries
-from tasks.tracking.lookup import find_model
+from tasks.tracking.lookup import find_model, named_features
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,10 @@ def certify_model(
     """Certificates of a model (a folder, an MLflow run, or a file of linear weights) on the files of ``config.data``, each kept as soon as it is found.
     What killed runs and commands of its kind left behind is cleared away first."""
     clear()
-    read = ingest(config.data.files, config.data)
-    prepared = prepare(read.data, config.data).data
-    name = calibrated({"data": prepared}, config.data, config.core_conventions)[0]["data"]
+    data, unread = without_unread(config.data, partial(named_features, model))
+    read = ingest(data.files, data)
+    prepared = prepare(read.data, data).data
+    name = calibrated({"data": prepared}, data, config.core_conventions)[0]["data"]
     queries = open_queries(name)
     found = find_model(model, queries.names)
     queries = read_for(found.names, queries, config.data.files)
@@ -51,4 +53,4 @@ def certify_model(
     write_certificates(certificates, f"{model} on {files}", page)
     lines = [f"- **{c.ranker}**: {c.verdict}. {c.text()}" for c in certificates]
     create_markdown_artifact(key="optimality", markdown="\n".join((f"# {model}, {measure}", *lines, "", f"Figures: `{page}`")))
-    return Certified(certificates, page, found, read.sentences)
+    return Certified(certificates, page, found, (*unread, *read.sentences))

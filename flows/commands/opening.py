@@ -90,22 +90,24 @@ def say_notes(notes: Sequence[str]) -> None:
 @working("reading")
 def opened(given: argparse.Namespace) -> "tuple[Ranker, Queries, RunConfig]":
     """Model, data set and configuration of a command that works on a model and files."""
+    from functools import partial
     from pathlib import Path
 
     make_state_folder()
     from tasks.data.calibrated import calibrated
-    from tasks.data.ingest import ingest, read_for, require_scores
+    from tasks.data.ingest import ingest, read_for, require_scores, without_unread
     from tasks.data.prepare import prepare
     from tasks.store.datasets import open_queries
-    from tasks.tracking.lookup import find_model, settled
+    from tasks.tracking.lookup import find_model, named_features, settled
 
     given.model = settled(given.model)
     config = config_of(given.model, given.data, given.set)
     files = [Path(file) for file in given.data]
-    read = ingest.fn(files, config.data)
-    say_notes(read.sentences)
-    prepared = prepare.fn(read.data, config.data).data
-    queries = open_queries(calibrated({"data": prepared}, config.data, config.core_conventions)[0]["data"])
+    data, unread = without_unread(config.data, partial(named_features, given.model))
+    read = ingest.fn(files, data)
+    say_notes([*unread, *read.sentences])
+    prepared = prepare.fn(read.data, data).data
+    queries = open_queries(calibrated({"data": prepared}, data, config.core_conventions)[0]["data"])
     model = find_model(given.model, queries.names, named_only=True)
     say_remarks(given, model)
     read_by = read_for(model.names, queries, files)

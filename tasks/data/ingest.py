@@ -6,7 +6,7 @@ together, and that is reported. A second run with the same bytes reads nothing a
 
 import difflib
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import chain
@@ -28,6 +28,7 @@ from tasks.data.json_lines import SUFFIXES
 from tasks.data.tables import (
     Table,
     categories_in,
+    has_numbers,
     header_of,
     id_texts,
     is_table,
@@ -314,12 +315,18 @@ def _called(pattern: str, columns: Sequence[str]) -> list[str]:
     return [pattern] if pattern in columns else [name for name in columns if fnmatchcase(name, pattern)]
 
 
+def _no_features(data: Data) -> list[str]:
+    """Columns of a table that the section names as something else."""
+    return [data.query, data.label, data.document, *([data.weight] if data.weight else []), *data.sources, *data.attributes]
+
+
 def _of_table(path: Path, data: Data) -> Rows:
     table = Table(path)
     columns = table.columns
-    for column in (data.query, data.label, *([data.weight] if data.weight else []), *data.sources, *data.attributes):
-        _require_column(path, columns, column)
-    others = (data.query, data.label, data.document, data.weight, *data.sources, *data.attributes)
+    others = _no_features(data)
+    for column in others:
+        if column != data.document:
+            _require_column(path, columns, column)
     for name in data.categories:
         if name not in columns:
             raise DataError(f"{path}: no column {name!r} (data.categorical)")
@@ -483,6 +490,26 @@ def _weights(weights: NDArray[np.float64], offsets: NDArray[np.int64], ids: NDAr
             f"query {query}: weight {weights[wrong[0]]:g}: all rows of a query must have the same weight, a number {WEIGHTS}"
         )
     return weights[offsets[:-1]]
+
+
+def without_unread(data: Data, named: Callable[[], Sequence[str]]) -> tuple[Data, list[str]]:
+    """The section without those columns of tables that hold no numbers and that a model does not read, and a sentence for each.
+
+    Args:
+        named: gives the features that the model reads by name, if it does.
+
+    Raises:
+        DataError: for a damaged file.
+    """
+    tables = [path for path in map(located, data.files) if is_table(path)]
+    names = named() if tables else ()
+    read, unread = {*names, *_no_features(data)}, {}
+    for path in tables if names else ():
+        table = Table(path)
+        for name in table.columns:
+            if name not in read and not any(_called(pattern, [name]) for pattern in data.ignore) and not has_numbers(table, name):
+                unread[name] = f"{path.name}: column {name!r} holds no numbers and the model does not read it, so it is left out"
+    return data.model_copy(update={"ignore": [*data.ignore, *unread]}), list(unread.values())
 
 
 def read_for(names: tuple[str, ...], queries: Queries, paths: Sequence[Path]) -> Queries:

@@ -351,6 +351,15 @@ def numbers(path: Path, frame: pl.DataFrame, name: str, data: Data, before: int 
     return as_numbers(path, frame[name], f"labels and features must be numbers{hint}", before).fill_null(float("nan")).to_numpy()
 
 
+def has_numbers(table: Table, name: str) -> bool:
+    """Whether a column of a table can be read as numbers."""
+    try:
+        as_numbers(Path(), table.read([name])[name], "")
+    except DataError:
+        return False
+    return True
+
+
 def categories_in(paths: Sequence[Path], name: str) -> list[str]:
     """The categories of a column of some tables, sorted.
 

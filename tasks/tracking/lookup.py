@@ -68,6 +68,15 @@ def places_in(reference: str, first_feature: int) -> tuple[str, ...]:
     return () if found.named else tuple(f"f{k + first_feature}" for k in range(len(found.names)))
 
 
+def named_features(reference: str) -> tuple[str, ...]:
+    """The features that a model reads by name; none where it names none.
+
+    Raises:
+        DataError: as `find_model`.
+    """
+    return () if places_in(reference, 0) else find_model(reference).names
+
+
 def find_columns(reference: str) -> Columns:
     """How the files were read that a model learned from, as it remembers that; the usual names where it does not. A model of another tool
     remembers the categories of columns."""

@@ -4,6 +4,8 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 import pytest
 from prefect import flow
 from prefect.client.orchestration import get_client
@@ -36,6 +38,18 @@ def config(workplace):
 
 def certified(config, **more):
     return certify_model("net", config, "ndcg", epsilon=0.1, delta=0.1, **more)
+
+
+def test_columns_of_text_that_the_model_does_not_read_are_left_out(workplace):
+    queries = make_queries(12)
+    names = tuple(f"f{k + 1}" for k in range(queries.n_features))
+    ids = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
+    columns = {"query": ids, "label": queries.labels, "title": [f"t{k}" for k in range(len(ids))]}
+    pl.DataFrame({**columns, **dict(zip(names, queries.features.T, strict=True))}).write_parquet("judged.parquet")
+    ltr.save(replace(ltr.LeastSquares().fit(queries), names=names), Path("net"))
+    found = certified(parse({"data": {"files": "judged.parquet"}}))
+    assert found.notes == ("judged.parquet: column 'title' holds no numbers and the model does not read it, so it is left out",)
+    assert found.certificates[0].directions == 22
 
 
 def test_every_way_to_look_at_a_model_is_a_certificate_and_a_figure(config):
