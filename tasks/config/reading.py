@@ -45,7 +45,8 @@ def _explain(error: ValidationError, where: str, rankers: Sequence[str] = ()) ->
             lines.append(f"{where}: {path}: {_not_a_kind(fault['ctx'], str(fault['loc'][-1]), rankers)}")
         else:
             shown = json.dumps(fault["input"], default=str)
-            rule = re.sub(" or instance of .*", "", fault["msg"]).lower().replace("tuple", "list")
+            rule = re.sub(" or instance of .*", "", fault["msg"])
+            rule = (rule[:1].lower() + rule[1:]).replace("tuple", "list")
             lines.append(f"{where}: {path}: {rule} (given: {shown if len(shown) <= 60 else shown[:57] + '...'})")
     return ConfigError("\n".join(dict.fromkeys(lines)))
 

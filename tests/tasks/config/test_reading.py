@@ -127,6 +127,7 @@ def test_a_first_configuration_names_data_and_nothing_else():
         ({"data": {"files": "a.csv", "attributes": ["a/b"]}}, "attributes: 'a/b': rename the column"),
         ({"data": {"generate": {}, "attributes": ["a"]}}, "attributes: generated data have no columns besides features"),
         ({**SHORT, "expect": {"values": {"nobody": {}}}}, "no ranker 'nobody'"),
+        ({**SHORT, "champion": {"name": "Search/Hotels"}}, r"champion.name: string should match pattern '\^\[A-Za-z0-9_-\]"),
     ],
 )
 def test_what_is_wrong_is_said(written, says):
