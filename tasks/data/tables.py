@@ -364,7 +364,7 @@ def categories_in(paths: Sequence[Path], name: str) -> list[str]:
     """The categories of a column of some tables, sorted.
 
     Raises:
-        DataError: for a table without the column, or one of lists.
+        DataError: for a table without the column, or one of lists or of numbers that are not whole.
     """
     found: set[str] = set()
     for path in paths:
@@ -377,7 +377,13 @@ def categories_in(paths: Sequence[Path], name: str) -> list[str]:
                 raise DataError(
                     f"{path}: column {name!r} holds {kind}: a category must be a text or a whole number (data.categorical)"
                 )
-            found.update(_names(lazy.select(name).unique().collect()[name]).drop_nulls().to_list())
+            values = lazy.select(name).unique().collect()[name]
+            if kind.is_float() and not (broken := values.filter(values.is_finite() & (values != values.floor()))).is_empty():
+                raise DataError(
+                    f"{path}: column {name!r} holds {broken.min()!r}: a category must be a text or a whole number (data.categorical); "
+                    "where these are categories, list them in data.categories"
+                )
+            found.update(_names(values).drop_nulls().to_list())
     return sorted(found)
 
 

@@ -190,6 +190,10 @@ def test_categories_are_called_alike_whatever_column_they_are_in(tmp_path):
         DataError, match=r"c\.parquet: column 'site' holds List\(String\): a category must be a text or a whole number"
     ):
         categories_in([tmp_path / "c.parquet"], "site")
+    pl.DataFrame({"price": [2.25, 1.5, 3, None], "shop": [2.0, 1, float("nan"), None]}).write_parquet(tmp_path / "d.parquet")
+    with pytest.raises(DataError, match=r"d\.parquet: column 'price' holds 1\.5: .* list them in data\.categories"):
+        categories_in([tmp_path / "d.parquet"], "price")
+    assert categories_in([tmp_path / "d.parquet"], "shop") == ["1", "2"]
 
 
 def test_what_is_listed_is_a_category_even_where_it_could_be_missing():
