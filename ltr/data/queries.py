@@ -9,10 +9,11 @@ by relevance by accident (at the first iteration all scores are equal).
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from ltr.data.digests import GOLDEN, mix, row_digests
 from ltr.data.masked import unmasked
 from ltr.data.named import Named
 from ltr.data.offsets import group_of_rows, offsets_from_sizes
-from ltr.data.sparse import SparseFeatures, dense_blocks, is_sparse, sparse_features, stacked, widened
+from ltr.data.sparse import ROWS, SparseFeatures, dense_blocks, is_sparse, sparse_features, stacked, widened
 
 LARGEST_WHOLE = 1 << 24
 """Whole numbers up to here are what they are in float32."""
@@ -175,14 +176,13 @@ class Queries(Named):
 
     @property
     def digest(self) -> str:
-        """sha256 of the content in canonical order: the same for any order of the same rows."""
+        """sha256 of the content in canonical order: the same for any order of the same rows; 0 equals -0, all NaN are equal."""
         queries = canonical(self)
         hasher = sha256(repr((queries.names, sorted(queries.sources), queries.features.shape)).encode())
         arrays = (queries.offsets, queries.keys, queries.labels, *(queries.sources[name] for name in sorted(queries.sources)))
         arrays += tuple(weights for weights in (queries.weights, queries.document_weights) if weights is not None)
-        rows = dense_blocks(queries.features) if is_sparse(queries.features) else (queries.features,)
-        for array in (*arrays, *rows):
-            hasher.update(np.ascontiguousarray(array).view(np.uint8).data)
+        for array in chain[NDArray[Any]](arrays, _blocks(queries.features)):
+            hasher.update(_of_equal_bytes(array).view(np.uint8).data)
         for name in sorted(queries.attributes):
             hasher.update(repr((name, queries.attributes[name].tolist())).encode())
         return hasher.hexdigest()
@@ -244,6 +244,21 @@ def _sparse(given: Any) -> SparseFeatures:
     if given.dtype != np.float32:
         warn_of_lost_digits(given.tocsr().data, "features", 5)
     return found
+
+
+def _blocks(features: NDArray[np.float32]) -> Iterator[NDArray[np.float32]]:
+    """All rows of features, some at a time."""
+    if is_sparse(features):
+        return dense_blocks(features)
+    return (features[first : first + ROWS] for first in range(0, len(features), ROWS))
+
+
+def _of_equal_bytes(array: NDArray[Any]) -> NDArray[Any]:
+    """Numbers of which equal ones have equal bytes: 0 has no sign, and NaN is one."""
+    if array.dtype.kind == "f":
+        array = array + array.dtype.type(0)
+        array[np.isnan(array)] = np.nan
+    return np.ascontiguousarray(array)
 
 
 def _given_keys(given: object) -> NDArray[np.uint64]:

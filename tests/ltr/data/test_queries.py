@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import ltr
 from ltr.data.queries import (
@@ -56,6 +57,22 @@ def test_digest_sees_every_value(queries):
     assert replace(queries, sources={}).digest != queries.digest
     assert replace(queries, names=np.array(queries.names)).digest == queries.digest, "a name is its text"
     assert replace(queries, labels=np.where(queries.labels == 0, -0.0, queries.labels)).digest == queries.digest
+
+
+@pytest.mark.parametrize("other", [np.float32(-0.0), -np.float32(np.nan)])
+def test_zeros_of_both_signs_and_all_nan_are_one_value_to_the_digest(queries, other):
+    features, labels = queries.features.copy(), queries.labels.copy()
+    rows = slice(queries.offsets[1], queries.offsets[2])
+    features[rows], labels[rows] = -other, np.float64(-other)
+    alike = replace(queries, features=features, labels=labels)
+    mixed, source = features.copy(), queries.sources | {"other": labels}
+    mixed[queries.offsets[1]] = other
+    assert alike.digest == replace(alike, features=mixed).digest == shuffled(replace(alike, features=mixed)).digest
+    assert alike.digest == replace(alike, features=csr_array(mixed)).digest
+    copied = labels.copy()
+    copied[queries.offsets[1]] = np.float64(other)
+    with_source = replace(alike, sources=source)
+    assert with_source.digest == replace(with_source, sources=source | {"other": copied}, labels=copied).digest
 
 
 def test_default_keys_come_from_the_content_of_a_query():
