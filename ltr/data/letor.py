@@ -385,7 +385,7 @@ def _line(
             return 11
     if found_qid != has_qid:
         return 6
-    last = -1
+    last, beyond = -1, False
     at = _skip_blanks(text, at, end)
     while at < end and text[at] != _HASH:
         index, start = 0, at
@@ -401,15 +401,19 @@ def _line(
             return 4
         if index <= last:
             return 5
+        if index - first_feature >= _WIDEST:
+            return 8
         if index - first_feature >= features.shape[1]:
-            return 8 if index - first_feature >= _WIDEST else 5
-        if len(features) > 0:
+            beyond = True  # of the line's last field, so that one of those behind breaks a rule
+        elif len(features) > 0:
             features[row, index - first_feature] = value
             kept = float(features[row, index - first_feature])
             if abs(value) > LARGEST_WHOLE and value == np.floor(value) and value != kept and np.isfinite(kept):
                 digits_lost[index - first_feature] = True
         last = index
         at = _skip_blanks(text, behind, end)
+    if beyond:
+        return 5
     if _holds_return(text, at, end):
         return 9
     _document_span(text, at, end, spans[row, 2:])

@@ -83,6 +83,8 @@ def test_every_id_would_take_as_much_room_as_the_longest():
         ("1 qid:1 2:1 2:3", "rise"),
         ("1 qid:1 9:1 2:3", "rise"),
         ("1 qid:1 999999999:1", "must be at most 100,000"),
+        ("1 qid:1 1:1 qid:2", "FEATURE:VALUE"),
+        ("1 qid:1 9:1 x2:3", "FEATURE:VALUE"),
         ("1 1:2", "every line must have a qid"),
         ("1 qid: 1:2", "every line must have a qid"),
     ],
