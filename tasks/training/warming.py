@@ -8,12 +8,14 @@ scikit-learn ships C, LightGBM C++: what others compile when they are built, num
 compiled code on disk too, and fill it when code runs first.
 """
 
+import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import cache
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Thread
 
 import numpy as np
 
@@ -116,9 +118,20 @@ def compile_for(name: str) -> str:
     return name
 
 
+def _end_with_parent() -> None:
+    """Ends this process as soon as the one that began it has ended: killed, that one ends no other, and a pool's processes wait for work forever."""
+
+    def wait() -> None:
+        if parent := parent_process():
+            parent.join()
+            os._exit(1)
+
+    Thread(target=wait, daemon=True).start()
+
+
 def warm(tell: Callable[[str], None], processes: int = PROCESSES) -> None:
     """Compiles the core, or finds it compiled, in so many processes; `tell` is told the name of each recipe that is done."""
-    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+    with ProcessPoolExecutor(processes, get_context("spawn"), _end_with_parent) as pool:
         for recipes in (PARTS, WHOLES):
             for finished in as_completed([pool.submit(compile_for, name) for name in recipes]):
                 tell(finished.result())

@@ -1,6 +1,7 @@
 """What `lambdaflow warm` compiles is all that the demo and ordinary training ask for: afterwards nothing is compiled any more."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -84,6 +85,14 @@ def test_the_first_training_of_all_leaves_the_growing_of_trees_to_a_second_proce
     environment = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     fit = TRAIN.replace("print(compiled)", "print('best_first' in compiled, 'split_leaf' in compiled, 'rank' in compiled)")
     assert compiled(fit, cwd=tmp_path, **environment) == "False False True"
+
+
+def test_a_killed_process_leaves_none_that_compiles(tmp_path):
+    """Those that it began have its standard output too, which ends with the last of them."""
+    killed = "import os, signal\nfrom tasks.training.warming import warm\nwarm(lambda name: os.kill(os.getpid(), signal.SIGKILL))"
+    environment = own_environment() | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", killed], env=environment, cwd=tmp_path, capture_output=True, timeout=100)
+    assert done.returncode == -signal.SIGKILL, done.stderr
 
 
 def test_each_recipe_is_told_once(monkeypatch):
