@@ -89,6 +89,11 @@ class CertificateRecord:
         """Plain values."""
         return {name: value for name, value in asdict(self).items() if name != "key" or value is not None}
 
+    @property
+    def brief(self) -> str:
+        """The verdict, and why there is none."""
+        return f"{self.ranker}: {self.verdict}{f' ({self.why})' if self.verdict == 'inconclusive' else ''}"
+
     def text(self) -> str:
         """What the test found, in one sentence."""
         how = f"to {self.steps[-1]:g} of ‖w‖" if self.relative else f"to {self.steps[-1]:g}, absolute (‖w‖ = {self.norm:.3g})"
@@ -257,12 +262,12 @@ def kept_one_by_one(
         kept = {"found": [], "whole": False}
     found = [CertificateRecord.read(entry) for entry in kept["found"]]
     for certificate in found:
-        done(f"{certificate.ranker}: {certificate.verdict}")
+        done(certificate.brief)
     if not kept["whole"]:
         for certificate in others(len(found)):
             found.append(certificate)
             keep_json(path, {"found": [one.as_json() for one in found], "whole": False})
-            done(f"{certificate.ranker}: {certificate.verdict}")
+            done(certificate.brief)
         keep_json(path, {"found": [one.as_json() for one in found], "whole": True})
     return found
 

@@ -96,7 +96,7 @@ def test_an_interrupted_one_goes_on_where_it_was_and_says_what_it_has_found(conf
         certified(config)
     found = certified(config).certificates
     assert len(looked) == 7, "six, and the one that broke off"
-    told = [f"{certificate.ranker}: {certificate.verdict}" for certificate in found]
+    told = [certificate.brief for certificate in found]
     assert [line.strip() for line in capsys.readouterr().err.splitlines()][-7:] == ["optimality (6)", *told]
 
 

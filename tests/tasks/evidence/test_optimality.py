@@ -36,6 +36,8 @@ def test_what_a_certificate_says():
     assert "2 steps from 0.1 to 0.2, absolute (‖w‖ = 2); " in replace(CERTIFICATE, relative=False).text()
     withheld = replace(CERTIFICATE, verdict="inconclusive", why="all weights are 0", rising=3)
     assert withheld.text().startswith("all weights are 0; 3 directions rise. ")
+    assert withheld.brief == f"{CERTIFICATE.ranker}: inconclusive (all weights are 0)"
+    assert CERTIFICATE.brief == f"{CERTIFICATE.ranker}: {CERTIFICATE.verdict}"
     escaped = replace(CERTIFICATE, escape=Escape(10, 0.001, 0.81))
     assert escaped.text().endswith("Trained for 10 more epochs, it rises: 0.8100 at best (learning rate 0.001).")
     as_it_was = replace(CERTIFICATE, escape=Escape(10, 0.001, float(np.nextafter(CERTIFICATE.value, 1))))
@@ -140,7 +142,7 @@ def test_certificates_that_were_found_before_an_interruption_are_not_looked_for_
     told: list[str] = []
     found = certify.fn(trained, config, 1, told.append)
     assert len(looked) == 7, "six, and the one that broke off"
-    assert told == [f"{certificate.ranker}: {certificate.verdict}" for certificate in found]
+    assert told == [certificate.brief for certificate in found]
     assert certify.fn(trained, config, 1, unheard) == found
     assert len(looked) == 7
     (kept,) = CellFolder.of(trained.result.key).path.glob("optimality-*.json")
