@@ -15,7 +15,7 @@ from ltr.data.named import Named
 from ltr.data.queries import Queries, canonical_order
 from ltr.data.sparse import is_sparse
 from ltr.kernels.kernel import Bools, Bytes, Ints
-from ltr.trees.binning import Bins, apply_bins, find_bins
+from ltr.trees.binning import Bins, apply_bins, find_bins, naming
 
 
 class Binning(Protocol):
@@ -74,7 +74,8 @@ class Binned(Named):
             raise ValueError("Binned: sparse features are binned in each training; give fit the queries themselves")
         self._set(categorical=tuple(self.categorical), max_bins_by_feature=dict(self.max_bins_by_feature))
         names = self.queries.names
-        bins = find_bins(features, bins_of(self, names), which(self.categorical, names))
+        with naming(names):
+            bins = find_bins(features, bins_of(self, names), which(self.categorical, names))
         self._set(order=canonical_order(self.queries), bins=bins, binned=apply_bins(features, bins))
 
     def _set(self, **fields: Any) -> None:

@@ -8,8 +8,9 @@ Of a feature of categories, whose values are whole numbers, ``edges`` are the ca
 there are more than bins, the most frequent ones have bins, and the others are as if missing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -84,6 +85,26 @@ _FOR_THREADS = 1 << 20
 _Made = TypeVar("_Made")
 
 
+class ColumnError(ValueError):
+    """What is wrong with a column: bins know its number, and who called for them its name."""
+
+    def __init__(self, column: int, wrong: str) -> None:
+        super().__init__(column, wrong)
+        self.column, self.wrong = column, wrong
+
+    def __str__(self) -> str:
+        return f"column {self.column} {self.wrong}"
+
+
+@contextmanager
+def naming(names: Sequence[str]) -> Iterator[None]:
+    """Raises what is wrong with a column as ValueError with the name of the feature."""
+    try:
+        yield
+    except ColumnError as error:
+        raise ValueError(f"feature {names[error.column]!r} {error.wrong}") from None
+
+
 def find_bins(features: Floats32, max_bins: int | Ints = 255, categorical: Bools | None = None) -> Bins:
     """Edges so that each feature falls into at most `max_bins` bins, by quantiles where it has more distinct values.
 
@@ -154,8 +175,8 @@ def counted_categories(column: Floats32, feature: int) -> tuple[Floats32, Ints]:
     found, counts = np.unique(column[~np.isnan(column)], return_counts=True)
     wrong = found[(found < 0) | (found > MOST_CATEGORIES) | (found != np.floor(found))]
     if len(wrong):
-        raise ValueError(
-            f"column {feature} is categorical and has the value {wrong[0]:g}; categories are whole numbers from 0 to {MOST_CATEGORIES:,}"
+        raise ColumnError(
+            feature, f"is categorical and has the value {wrong[0]:g}; categories are whole numbers from 0 to {MOST_CATEGORIES:,}"
         )
     return found.astype(np.float32), counts
 
@@ -199,7 +220,7 @@ def _sorted_values(column: Floats32, feature: int) -> Floats32:
 
 def _require_finite(values: Floats32, feature: int) -> None:
     if len(values) and (np.isinf(values[0]) or np.isinf(values[-1])):
-        raise ValueError(f"column {feature} has an infinite value; trees need finite or missing (NaN) ones")
+        raise ColumnError(feature, "has an infinite value; trees need finite or missing (NaN) ones")
 
 
 def _distinct(values: Floats32) -> Floats32:

@@ -35,7 +35,8 @@ from ltr.rankers.parameters import FACTOR, PART, PENALTY, SEED, SHARE, Span, who
 from ltr.rankers.training import Callback, Progress, checked_callbacks
 from ltr.rankers.verdict import NAIVE
 from ltr.trees.attribution import importance
-from ltr.trees.binned import Binned
+from ltr.trees.binned import Binned, which
+from ltr.trees.binning import counted_categories, naming
 from ltr.trees.by_name import check_by_name, groups_of, read_by, require_features, require_same_bins
 from ltr.trees.ensemble import Trees, join
 from ltr.trees.grower import TreeOptions, compile_beside, leaf_l2, leaves_again
@@ -197,9 +198,13 @@ class LambdaMART(TreeRanker):
         return read_by(self)
 
     def check(self, queries: Queries) -> None:
-        """Raises ValueError for fewer documents than two leaves need, for clicks without a rank, and for propensities that do not reach as deep as
-        documents were shown."""
+        """Raises ValueError for categories that are no whole numbers, for fewer documents than two leaves need, for clicks without a rank, and for
+        propensities that do not reach as deep as documents were shown."""
         super().check(queries)
+        if not is_sparse(queries.features):
+            with naming(queries.names):
+                for feature in np.flatnonzero(which(self.categorical, queries.names)).tolist():
+                    counted_categories(queries.features[:, feature], feature)
         learned = self.learned_documents(queries)
         self.least_docs(queries.n_documents if learned is None or not learned.any() else int(learned.sum()))
         if self._way:
@@ -427,7 +432,8 @@ class LambdaMART(TreeRanker):
     ) -> LambdaMART:
         least_docs = self.least_docs(data.n_learned)
         begun = self._begun(start, data.names)
-        data.begin(begun)
+        with naming(data.names):
+            data.begin(begun)
         options = replace(self._options(least_docs, data.names), n_leaves=most_leaves(self, data.n_learned))
         watch = Watch(self, data, tuple(map(canonical, valid)), begun, start.curve if start else None, fair)
         trees, judged, remarks = [begun], 1, tuple(saturations(self.terms, self.n_trees))

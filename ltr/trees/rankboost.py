@@ -20,7 +20,7 @@ from ltr.metrics.measure import Measure
 from ltr.rankers.base import Tick, check_data
 from ltr.rankers.parameters import Span, whole
 from ltr.rankers.training import Curve, judged, mean_measure
-from ltr.trees.binning import BLOCK, apply_bins, find_bins
+from ltr.trees.binning import BLOCK, apply_bins, find_bins, naming
 from ltr.trees.ensemble import Trees, join
 from ltr.trees.tree_ranker import TreeRanker
 
@@ -96,7 +96,8 @@ class RankBoost(TreeRanker):
         self.check(queries)
         queries = judged(queries, self.trained_for, self.conventions)
         queries, valid = canonical(queries), canonical(valid) if valid is not None else None
-        bins = find_bins(queries.features, self.max_bins)
+        with naming(queries.names):
+            bins = find_bins(queries.features, self.max_bins)
         binned = apply_bins(queries.features, bins)
         scores, potential = np.zeros(queries.n_documents), np.empty(queries.n_documents)
         weights, sums = np.empty(queries.n_queries), np.empty((queries.n_features, 255))

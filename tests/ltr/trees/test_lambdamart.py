@@ -166,8 +166,15 @@ def test_bad_input_is_named():
         ltr.LambdaMART(min_docs_in_leaf=10_000).fit(train)
     features = train.features.copy()
     features[0, 1] = np.inf
-    with pytest.raises(ValueError, match="column 1 has an infinite value"):
+    with pytest.raises(ValueError, match="feature 'f2' has an infinite value"):
         ltr.LambdaMART(**SMALL).fit(replace(train, features=features))
+    with pytest.raises(ValueError, match="feature 'f2' has an infinite value"):
+        ltr.Binned(replace(train, features=features))
+    with pytest.raises(ValueError, match="feature 'f2' has an infinite value"):
+        ltr.RankBoost().fit(replace(train, features=features))
+    features[0, 1] = 0.5
+    with pytest.raises(ValueError, match=r"feature 'f2' is categorical and has the value .*; categories are whole numbers"):
+        ltr.LambdaMART(categorical=["f2"]).check(replace(train, features=features))
     model = ltr.LambdaMART(**SMALL).fit(train)
     with pytest.raises(ValueError, match="fitted on 4 features"):
         model.predict(np.zeros((2, 3)))
@@ -754,7 +761,7 @@ def test_data_that_cannot_be_split_by_categories_are_refused():
     queries = categorised(200)
     with pytest.raises(ValueError, match="no feature 'shop'"):
         ltr.LambdaMART(categorical=["shop"]).fit(queries)
-    with pytest.raises(ValueError, match=r"column 0 is categorical and has the value -?\d"):
+    with pytest.raises(ValueError, match=r"feature 'number' is categorical and has the value -?\d"):
         ltr.LambdaMART(categorical=["number"]).fit(queries)
     with pytest.raises(ValueError, match=r"categorical=\['site'\], but the queries were binned with \[\]"):
         ltr.LambdaMART(categorical=["site"]).fit(ltr.Binned(queries))

@@ -233,7 +233,7 @@ def test_what_does_not_belong_together_is_refused():
     with pytest.raises(ValueError, match="the parts have different features"):
         model.fit_shards(asking([Shard(model, one), Shard(model, renamed)]))
     infinite = replace(other, features=np.where(np.arange(18) == 16, np.inf, other.features))
-    with pytest.raises(ValueError, match="column 16 has an infinite value"):
+    with pytest.raises(ValueError, match="feature 'f17' has an infinite value"):
         model.fit_shards(asking([Shard(model, one), Shard(model, infinite)]))
     with pytest.raises(ValueError, match="cannot make two leaves"):
         replace(model, min_docs_in_leaf=10_000).fit_shards(asking(parts_of(model, train, 2)))

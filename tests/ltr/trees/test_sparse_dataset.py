@@ -186,7 +186,7 @@ def test_what_cannot_be_is_refused():
         model.predict(sparse.features[:, :59])
     wrong = sparse.features.copy()
     wrong.data[np.flatnonzero(wrong.indices == 3)[2]] = np.inf
-    with pytest.raises(ValueError, match="column 3 has an infinite value"):
+    with pytest.raises(ValueError, match="feature 'f4' has an infinite value"):
         ltr.LambdaMART().fit(replace(sparse, features=wrong))
     with pytest.raises(ValueError, match=r"row 2: feature 'f4' is infinite \(inf\)"):
         model.predict(wrong)
