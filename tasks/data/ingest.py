@@ -48,6 +48,8 @@ from tasks.store.state import Noted, remember, remembered
 
 CLICK = "click"
 """The label source that cndcg reads."""
+_FEW_ROWS, _OF_OWN = 50, 0.8
+"""Rows, and categories a row, from which on a column of categories is told to be amounts or ids perhaps."""
 _READER = 10
 """Raised when the readers change what they make of the same bytes."""
 
@@ -214,7 +216,7 @@ def _of_text(path: Path, data: Data) -> Rows:
     labels = np.concatenate([part for _, part in parts])
     features = _joined([part for part, _ in parts])
     features, names, notes = _named(path, features, data)
-    notes += tuple(f"{path.name}: {_told_lost(names[k], 'whole numbers')} (data.drop: [{names[k]}])" for k in sorted(digits_lost))
+    notes += tuple(_told_lost(path, [names[k] for k in sorted(digits_lost)], "drop"))
     notes += tuple(
         f"{path.name}: data.ignore: {pattern!r}: LETOR text has no columns, so nothing is left out; data.drop leaves out features by name"
         for pattern in data.ignore
@@ -348,19 +350,24 @@ def _of_table(path: Path, data: Data) -> Rows:
         note for column in (data.query, data.document) if column in frame.columns for note in _with_points(path, frame[column])
     ]
 
+    lost: dict[str, float] = {}
+
     def feature(name: str, beside: pl.DataFrame) -> NDArray[np.float32]:
         if own := data.categories.get(name):
             exact = known_codes(path, beside, name, own)
             notes.extend(_unknown(path, beside[name], exact))
+            notes.extend(_of_own(path, name, exact))
         else:
             exact = numbers(path, beside, name, data)
         with np.errstate(over="ignore"):  # infinite as a float32, which `check` refuses
             kept = exact.astype(np.float32)
-        notes.extend(_lost_digits(path, name, exact, kept))
+        if (example := _lost_digits(exact, kept)) is not None:
+            lost[name] = example
         return kept
 
     features = zeros((frame.height, len(names)), np.float32)
     rows_of((feature(*one) for one in table.each(names, frame)), frame.height, len(names), features)
+    notes += _told_lost(path, list(lost), "ignore", next(iter(lost.values()), None))
     weights = numbers(path, frame, data.weight, data) if data.weight else None
     sources = {name: _labels(path, frame, name, data) for name in data.sources}
     attributes = {name: _attribute(path, frame, name, data) for name in data.attributes}
@@ -373,16 +380,24 @@ def _unknown(path: Path, column: pl.Series, places: NDArray[np.float64]) -> list
     return [told_unknown(path, column.name, len(strange), len(column), strange[0])] if len(strange) else []
 
 
-def _lost_digits(path: Path, name: str, exact: NDArray[np.float64], kept: NDArray[np.float32]) -> list[str]:
-    """A sentence where whole numbers, such as ids or times, are too large for the 24 bits that a feature has."""
+def _of_own(path: Path, name: str, places: NDArray[np.float64]) -> list[str]:
+    """A sentence where categories hardly ever occur twice."""
+    known = places[~np.isnan(places)]
+    several = len(np.unique(known))
+    if len(known) < _FEW_ROWS or several < _OF_OWN * len(known):
+        return []
+    return [
+        f"{path.name}: {several:,} categories in {len(known):,} rows of {name!r}, so that little can be learned from any; if they are amounts or ids, "
+        "take the column out of data.categorical"
+    ]
+
+
+def _lost_digits(exact: NDArray[np.float64], kept: NDArray[np.float32]) -> float | None:
+    """The first whole number, such as an id or a time, that is too large for the 24 bits that a feature has."""
     if np.fmin.reduce(exact) >= -LARGEST_WHOLE and np.fmax.reduce(exact) <= LARGEST_WHOLE:
-        return []
+        return None
     lost = (np.abs(exact) > LARGEST_WHOLE) & (exact == np.floor(exact)) & (exact != kept) & np.isfinite(kept)
-    if not lost.any():
-        return []
-    example = exact[lost.argmax()]
-    told = _told_lost(name, number_of(int(lost.sum()), "whole number"), f", such as {example:.0f}")
-    return [f"{path.name}: {told} (data.ignore: [{name}])"]
+    return float(exact[lost.argmax()]) if lost.any() else None
 
 
 def _with_points(path: Path, ids: pl.Series) -> list[str]:
@@ -396,8 +411,16 @@ def _with_points(path: Path, ids: pl.Series) -> list[str]:
     ]
 
 
-def _told_lost(name: str, numbers: str, such_as: str = "") -> str:
-    return f"{name!r} has {numbers} above {LARGEST_WHOLE:,} that lose digits in float32{such_as}; if they are ids, leave the column out"
+def _told_lost(path: Path, names: Sequence[str], key: str, example: float | None = None) -> list[str]:
+    """A sentence about the features in which whole numbers lose digits, if there are any; `key` of the data leaves them out."""
+    if not names:
+        return []
+    which = f"{names[0]!r} has" if len(names) == 1 else f"{len(names)} features ({few_of(names)}) have"
+    such_as = "" if example is None else f", such as {example:.0f}" + ("" if len(names) == 1 else f" in {names[0]!r}")
+    way = f"leave the column out (data.{key}: [{names[0]}])" if len(names) == 1 else f"leave the columns out (data.{key})"
+    return [
+        f"{path.name}: {which} whole numbers above {LARGEST_WHOLE:,} that lose digits in float32{such_as}; if they are ids, {way}"
+    ]
 
 
 def _attribute(path: Path, frame: pl.DataFrame, name: str, data: Data) -> pl.Series:

@@ -12,7 +12,7 @@ import pytest
 import ltr
 from tasks.config.data_section import Data
 from tasks.data import ingest as module
-from tasks.data.ingest import ingest, require_scores
+from tasks.data.ingest import ingest, require_scores, with_categories
 from tasks.data.text import text_blocks
 from tasks.records import DataError
 from tasks.store import large, state
@@ -357,11 +357,30 @@ def test_columns_that_are_no_features_are_left_out_by_name(workplace):
     assert open_queries(read.data).names == ("f",)
 
 
+def test_categories_that_hardly_occur_twice_are_told(workplace):
+    """Amounts that were named as categories by mistake are text in a CSV, and as such cannot be told from versions or codes."""
+    rows = [f"q{k // 5},{k % 3},{k / 7:.2f},{'abcde'[k % 5]}" for k in range(60)]
+    (workplace / "a.csv").write_text("\n".join(("query,label,price,site", *rows)) + "\n")
+    data = with_categories(Data(files=["a.csv"], categorical=["price", "site"]), [workplace / "a.csv"])
+    (note,) = ingest.fn([workplace / "a.csv"], data).notes
+    assert note == (
+        "a.csv: 60 categories in 60 rows of 'price', so that little can be learned from any; if they are amounts or ids, take the column out of "
+        "data.categorical"
+    )
+
+
 def test_ids_that_lose_digits_are_told_every_time(workplace):
     (workplace / "a.csv").write_text("query,label,uid,time\n1,2,16777217,1\n1,0,16777216,16777216\n")
     for _ in range(2):
         (note,) = ingest.fn([workplace / "a.csv"], Data(files=["a.csv"])).notes
-        assert "'uid' has 1 whole number above 16,777,216 that lose digits in float32, such as 16777217" in note
+        assert note == (
+            "a.csv: 'uid' has whole numbers above 16,777,216 that lose digits in float32, such as 16777217; if they are ids, leave the column out "
+            "(data.ignore: [uid])"
+        )
+    (workplace / "c.csv").write_text("query,label,uid,time,f\n1,2,16777217,16777219,1\n1,0,16777216,16777216,2\n")
+    (note,) = ingest.fn([workplace / "c.csv"], Data(files=["c.csv"])).notes
+    assert "2 features (uid, time) have whole numbers" in note, "one line, however many there are"
+    assert note.endswith("such as 16777217 in 'uid'; if they are ids, leave the columns out (data.ignore)")
 
     (workplace / "b.txt").write_text("2 qid:1 1:0.5 2:16777216 3:16777217\n0 qid:1 1:16777216.5 2:-1e9 3:16777218\n")
     (note,) = ingest.fn([workplace / "b.txt"], Data(files=["b.txt"])).notes
