@@ -75,9 +75,11 @@ def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> Ingested:
     """Reads files into one stored data set.
 
     Raises:
-        DataError: for a file that is missing, empty or wrong.
+        DataError: for a file that is missing, empty or wrong, or is there twice.
     """
     paths = [located(Path(path)) for path in paths]
+    if twice := [path for k, path in enumerate(paths) if path in paths[:k]]:
+        raise DataError(f"{twice[0]}: the file is listed twice")
     sidecars = [side for path in paths if (side := sidecar(path))]
     digests = {path: digest_of_file(path) for path in (*paths, *sidecars)}
     recipe = {

@@ -357,6 +357,16 @@ def test_columns_that_are_no_features_are_left_out_by_name(workplace):
     assert open_queries(read.data).names == ("f",)
 
 
+@pytest.mark.parametrize("read_before", [True, False])
+def test_a_file_that_is_listed_twice_is_refused(workplace, read_before):
+    """Where it had been read alone before, it counted once."""
+    (workplace / "a.txt").write_text("2 qid:1 1:0.5\n0 qid:1 1:1\n")
+    if read_before:
+        ingest.fn([workplace / "a.txt"], Data(files=["a.txt"]))
+    with pytest.raises(DataError, match=r"a\.txt: the file is listed twice$"):
+        ingest.fn([workplace / "a.txt", workplace / "a.txt"], Data(files=["a.txt", "a.txt"]))
+
+
 def test_categories_that_hardly_occur_twice_are_told(workplace):
     """Amounts that were named as categories by mistake are text in a CSV, and as such cannot be told from versions or codes."""
     rows = [f"q{k // 5},{k % 3},{k / 7:.2f},{'abcde'[k % 5]}" for k in range(60)]
