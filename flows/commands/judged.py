@@ -41,7 +41,7 @@ def _found(given: argparse.Namespace) -> "list[Finding]":
     from tasks.config.reading import override_data, parse
     from tasks.data.about_file import about_file
     from tasks.data.calibrated import calibrated
-    from tasks.data.check import findings, shared_queries
+    from tasks.data.check import findings, seldom_twice, shared_queries
     from tasks.data.check_log import check_log
     from tasks.data.ingest import ingest, with_categories
     from tasks.data.prepare import prepare
@@ -82,7 +82,7 @@ def _found(given: argparse.Namespace) -> "list[Finding]":
         for earlier, other in seen.items():
             found += shared_queries(other, queries, file, earlier)
         seen[file] = queries
-    return found
+    return found + seldom_twice(list(sets.values()), data.of_categories)
 
 
 def _without_file(error: Exception, file: "Path | str") -> str:

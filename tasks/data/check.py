@@ -19,6 +19,8 @@ ALIKE = 0.999
 """A feature whose correlation with a label is at least this encodes it."""
 FEWEST, SAMPLE = 30, 20_000
 """Documents that a correlation needs, and at most looks at."""
+_FEW_KNOWN, _OF_OWN = 50, 0.8
+"""Documents, and categories a document, from which on a column of categories is told to be amounts or ids perhaps."""
 _ROWS = 1 << 16
 """That are looked at together, where all would fill the memory."""
 VANISHING_LABEL = 30
@@ -87,6 +89,24 @@ def findings(
     _look_at_features(queries, say)
     _look_at_duplicates(queries, say)
     _look_at_ids(queries, say)
+    return found
+
+
+def seldom_twice(names: Sequence[str], categorical: Sequence[str]) -> list[Finding]:
+    """A warning for each column of categories that hardly ever occur twice in stored data sets, counted in all of them together: few rows of one
+    have many categories that are frequent in another."""
+    found: list[Finding] = []
+    sets = [open_queries(name) for name in names] if categorical else []
+    for column in categorical:
+        values = np.concatenate(
+            [np.empty(0, np.float32), *(one.features[:, one.names.index(column)] for one in sets if column in one.names)]
+        )
+        known = values[~np.isnan(values)]
+        several = len(np.unique(known))
+        if len(known) >= _FEW_KNOWN and several >= _OF_OWN * len(known):
+            told = f"{column!r} has {several:,} categories in {len(known):,} documents, so little can be learned from any of them"
+            way = "if they are amounts or ids, take the column out of data.categorical"
+            found.append(Finding("warning", "categorical", f"{told}; {way}"))
     return found
 
 

@@ -48,8 +48,6 @@ from tasks.store.state import Noted, remember, remembered
 
 CLICK = "click"
 """The label source that cndcg reads."""
-_FEW_ROWS, _OF_OWN = 50, 0.8
-"""Rows, and categories a row, from which on a column of categories is told to be amounts or ids perhaps."""
 _READER = 10
 """Raised when the readers change what they make of the same bytes."""
 
@@ -358,7 +356,6 @@ def _of_table(path: Path, data: Data) -> Rows:
         if own := data.categories.get(name):
             exact = known_codes(path, beside, name, own)
             notes.extend(_unknown(path, beside[name], exact))
-            notes.extend(_of_own(path, name, exact))
         else:
             exact = numbers(path, beside, name, data)
         with np.errstate(over="ignore"):  # infinite as a float32, which `check` refuses
@@ -380,18 +377,6 @@ def _unknown(path: Path, column: pl.Series, places: NDArray[np.float64]) -> list
     """A sentence where values are no category that is listed."""
     strange = unknown_categories(column, places)
     return [told_unknown(path, column.name, len(strange), len(column), strange[0])] if len(strange) else []
-
-
-def _of_own(path: Path, name: str, places: NDArray[np.float64]) -> list[str]:
-    """A sentence where categories hardly ever occur twice."""
-    known = places[~np.isnan(places)]
-    several = len(np.unique(known))
-    if len(known) < _FEW_ROWS or several < _OF_OWN * len(known):
-        return []
-    return [
-        f"{path.name}: {several:,} categories in {len(known):,} rows of {name!r}, so that little can be learned from any; if they are amounts or ids, "
-        "take the column out of data.categorical"
-    ]
 
 
 def _lost_digits(exact: NDArray[np.float64], kept: NDArray[np.float32]) -> float | None:

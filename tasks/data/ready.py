@@ -16,7 +16,7 @@ from ltr.trees.tree_ranker import TreeRanker
 from tasks.config.data_section import Data
 from tasks.config.run_config import RunConfig
 from tasks.data.calibrated import calibrated
-from tasks.data.check import check, refuse, shared_queries
+from tasks.data.check import check, refuse, seldom_twice, shared_queries
 from tasks.data.check_log import check_log
 from tasks.data.clicked import clicked
 from tasks.data.folds import fit_together, rotate, share, split, validation_cut
@@ -57,6 +57,7 @@ def ready_data(config: RunConfig) -> Ready:
         findings += check(name, read[label].split_queries, label, config.core_conventions)
         findings += [Finding("warning", label, note) for note in read[label].notes]
         findings += [Finding("note", label, note) for note in prepared[label].notes]
+    findings += seldom_twice(list(sets.values()), data.of_categories)
     if data.clicks:
         findings += check_log(data.clicks, list(sets.values()))
     opened = {label: open_queries(name) for label, name in sets.items()} if len(sets) > 1 else {}

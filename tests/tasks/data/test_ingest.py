@@ -12,7 +12,7 @@ import pytest
 import ltr
 from tasks.config.data_section import Data
 from tasks.data import ingest as module
-from tasks.data.ingest import ingest, require_scores, with_categories
+from tasks.data.ingest import ingest, require_scores
 from tasks.data.text import text_blocks
 from tasks.records import DataError
 from tasks.store import large, state
@@ -365,18 +365,6 @@ def test_a_file_that_is_listed_twice_is_refused(workplace, read_before):
         ingest.fn([workplace / "a.txt"], Data(files=["a.txt"]))
     with pytest.raises(DataError, match=r"a\.txt: the file is listed twice$"):
         ingest.fn([workplace / "a.txt", workplace / "a.txt"], Data(files=["a.txt", "a.txt"]))
-
-
-def test_categories_that_hardly_occur_twice_are_told(workplace):
-    """Amounts that were named as categories by mistake are text in a CSV, and as such cannot be told from versions or codes."""
-    rows = [f"q{k // 5},{k % 3},{k / 7:.2f},{'abcde'[k % 5]}" for k in range(60)]
-    (workplace / "a.csv").write_text("\n".join(("query,label,price,site", *rows)) + "\n")
-    data = with_categories(Data(files=["a.csv"], categorical=["price", "site"]), [workplace / "a.csv"])
-    (note,) = ingest.fn([workplace / "a.csv"], data).notes
-    assert note == (
-        "a.csv: 60 categories in 60 rows of 'price', so that little can be learned from any; if they are amounts or ids, take the column out of "
-        "data.categorical"
-    )
 
 
 def test_ids_that_lose_digits_are_told_every_time(workplace):

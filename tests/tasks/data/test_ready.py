@@ -3,12 +3,14 @@
 import importlib
 import shutil
 import weakref
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
 import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
+from flows.cli import main
 from flows.pipeline import run
 from tasks.config.reading import parse
 from tasks.data.ready import ready_data, require_sources
@@ -38,6 +40,23 @@ def test_files_are_read_checked_and_cut(workplace):
     (fold,) = data.folds
     assert [open_queries(name).n_queries for name in fold.roles.values()] == [12, 4, 4]
     assert data.findings[0].text.startswith("20 queries, 60 documents, 2 features")
+
+
+def test_categories_that_hardly_occur_twice_in_all_files_are_told(workplace, capsys):
+    """Amounts that were named as categories by mistake are text in a CSV, and as such cannot be told from versions or codes. A small file has
+    most of its categories once, however frequent they are in the others."""
+    for file, first, n in (("a.csv", 0, 240), ("b.csv", 240, 60), ("c.csv", 300, 60)):
+        rows = [f"q{k // 5},{k % 3},{k / 7:.2f},s{k % 60}" for k in range(first, first + n)]
+        Path(file).write_text("\n".join(("query,label,price,site", *rows)) + "\n")
+    files = {"train": "a.csv", "valid": "b.csv", "test": "c.csv"}
+    ready = ready_data(parse({"data": {**files, "categorical": ["price", "site"]}, "rankers": {"t": {"kind": "lambdamart"}}}))
+    told = (
+        "'price' has 360 categories in 360 documents, so little can be learned from any of them; if they are amounts or ids, take the column out of "
+        "data.categorical"
+    )
+    assert [finding.text for finding in ready.findings if "little can be learned" in finding.text] == [told]
+    assert main(["check", *files.values(), "--set", "categorical=[price, site]"]) == 0
+    assert [line for line in capsys.readouterr().out.splitlines() if "little" in line] == [f"warning  categorical: {told}"]
 
 
 def test_parts_are_rotated_and_shared_queries_refused(workplace):
