@@ -378,7 +378,8 @@ def categories_in(paths: Sequence[Path], name: str) -> list[str]:
                     f"{path}: column {name!r} holds {kind}: a category must be a text or a whole number (data.categorical)"
                 )
             values = lazy.select(name).unique().collect()[name]
-            if kind.is_float() and not (broken := values.filter(values.is_finite() & (values != values.floor()))).is_empty():
+            amounts = values.cast(pl.Float64) if kind.is_float() or kind.is_decimal() else pl.Series(dtype=pl.Float64)
+            if not (broken := amounts.filter(amounts.is_finite() & (amounts != amounts.floor()))).is_empty():
                 raise DataError(
                     f"{path}: column {name!r} holds {broken.min()!r}: a category must be a text or a whole number (data.categorical); "
                     "where these are categories, list them in data.categories"

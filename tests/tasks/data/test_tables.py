@@ -9,6 +9,7 @@ import sys
 import time
 import tracemalloc
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from uuid import NAMESPACE_URL, uuid5
 
@@ -194,6 +195,10 @@ def test_categories_are_called_alike_whatever_column_they_are_in(tmp_path):
     with pytest.raises(DataError, match=r"d\.parquet: column 'price' holds 1\.5: .* list them in data\.categories"):
         categories_in([tmp_path / "d.parquet"], "price")
     assert categories_in([tmp_path / "d.parquet"], "shop") == ["1", "2"]
+    pl.DataFrame({"price": [Decimal("2.25"), None], "shop": [Decimal("2.00"), None]}).write_parquet(tmp_path / "e.parquet")
+    with pytest.raises(DataError, match=r"e\.parquet: column 'price' holds 2\.25: "):
+        categories_in([tmp_path / "e.parquet"], "price")
+    assert categories_in([tmp_path / "e.parquet"], "shop") == ["2"]
 
 
 def test_what_is_listed_is_a_category_even_where_it_could_be_missing():
