@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from glob import escape
 from itertools import chain
 from pathlib import Path
 
@@ -307,9 +308,13 @@ def require_documents(data: Data, paths: Sequence[Path]) -> None:
         return
     for path in map(located, paths):
         if is_table(path):
-            with reading(path):
-                names = pl.read_parquet_schema(path) if path.suffix.lower() == ".parquet" else header_of(path)
-            _require_column(path, list(names), data.document)
+            _require_column(path, _names_in(path), data.document)
+
+
+def _names_in(path: Path) -> list[str]:
+    """The columns of a table, of which nothing else is read."""
+    with reading(path):
+        return list(pl.read_parquet_schema(path)) if path.suffix.lower() == ".parquet" else header_of(path)
 
 
 def _called(pattern: str, columns: Sequence[str]) -> list[str]:
@@ -515,11 +520,20 @@ def without_unread(data: Data, named: Callable[[], Sequence[str]]) -> tuple[Data
     names = named() if tables else ()
     read, unread = {*names, *_no_features(data)}, {}
     for path in tables if names else ():
+        if not _others(_names_in(path), read, data):
+            continue
         table = Table(path)
-        for name in table.columns:
-            if name not in read and not any(_called(pattern, [name]) for pattern in data.ignore) and not has_numbers(table, name):
+        for name in _others(table.columns, read, data):
+            if not has_numbers(table, name):
                 unread[name] = f"{path.name}: column {name!r} holds no numbers and the model does not read it, so it is left out"
-    return data.model_copy(update={"ignore": [*data.ignore, *unread]}), list(unread.values())
+    changed = {"ignore": [*data.ignore, *map(escape, unread)], "drop": [name for name in data.drop if name not in unread]}
+    return data.model_copy(update=changed), list(unread.values())
+
+
+def _others(columns: Sequence[str], read: Collection[str], data: Data) -> list[str]:
+    """Those columns that are neither among what is read nor ignored."""
+    ignored = {*chain.from_iterable(_called(pattern, columns) for pattern in data.ignore)}
+    return [name for name in columns if name not in read and name not in ignored]
 
 
 def read_for(names: tuple[str, ...], queries: Queries, paths: Sequence[Path]) -> Queries:

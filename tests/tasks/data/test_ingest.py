@@ -12,7 +12,7 @@ import pytest
 import ltr
 from tasks.config.data_section import Data
 from tasks.data import ingest as module
-from tasks.data.ingest import ingest, require_scores
+from tasks.data.ingest import ingest, require_scores, without_unread
 from tasks.data.text import text_blocks
 from tasks.records import DataError
 from tasks.store import large, state
@@ -520,6 +520,20 @@ def test_a_column_to_be_ignored_that_is_not_there_is_told(workplace):
     read_now = ingest.fn([Path("a.csv")], Data(files=["a.csv"], ignore=["shop_*", "sit"]))
     assert read_now.notes == ("a.csv: data.ignore: no column is named 'sit'",)
     assert open_queries(read_now.data).names == ("f",)
+
+
+def test_columns_that_a_model_does_not_read_are_left_out_by_their_own_names(workplace, monkeypatch):
+    """`*` is a pattern in a table that has no such column; and a table of which the model reads all is not read for it."""
+    (workplace / "a.csv").write_text("query,label,f,*,t[1],date\nq1,1,7,x,y,z\nq1,0,8,x,y,z\n")
+    (workplace / "b.csv").write_text("query,label,f,date\nq2,1,7,z\nq2,0,8,z\n")
+    files = [workplace / "a.csv", workplace / "b.csv"]
+    data, said = without_unread(Data(files=files, ignore=["d*"], drop=["*"]), lambda: ("f",))
+    assert said == [
+        f"a.csv: column {name!r} holds no numbers and the model does not read it, so it is left out" for name in ("*", "t[1]")
+    ]
+    assert open_queries(ingest.fn(files, data).data).names == ("f",)
+    monkeypatch.setattr(module, "Table", None)
+    assert without_unread(Data(files=files[1:], ignore=["d*"]), lambda: ("f",))[1] == []
 
 
 def test_a_feature_of_text_is_not_left_out_by_ignore_and_that_is_told(workplace):
