@@ -176,7 +176,7 @@ def counted_categories(column: Floats32, feature: int) -> tuple[Floats32, Ints]:
     wrong = found[(found < 0) | (found > MOST_CATEGORIES) | (found != np.floor(found))]
     if len(wrong):
         raise ColumnError(
-            feature, f"is categorical and has the value {wrong[0]:g}; categories are whole numbers from 0 to {MOST_CATEGORIES:,}"
+            feature, f"is categorical and has the value {wrong[0]:.8g}; categories are whole numbers from 0 to {MOST_CATEGORIES:,}"
         )
     return found.astype(np.float32), counts
 

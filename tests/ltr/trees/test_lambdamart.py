@@ -175,6 +175,9 @@ def test_bad_input_is_named():
     features[0, 1] = 0.5
     with pytest.raises(ValueError, match=r"feature 'f2' is categorical and has the value .*; categories are whole numbers"):
         ltr.LambdaMART(categorical=["f2"]).check(replace(train, features=features))
+    features[:, 1] = 2**24 + 2
+    with pytest.raises(ValueError, match="feature 'f2' is categorical and has the value 16777218; "):
+        ltr.LambdaMART(categorical=["f2"]).check(replace(train, features=features))
     model = ltr.LambdaMART(**SMALL).fit(train)
     with pytest.raises(ValueError, match="fitted on 4 features"):
         model.predict(np.zeros((2, 3)))
