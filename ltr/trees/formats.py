@@ -726,10 +726,8 @@ def _read_xgboost_tree(number: int, given: Document, weight: float, n_features: 
             f"tree {number}, node {node}: the right child is not the node after the left one, where XGBoost looks for it"
         )
     _check_parents(number, left, right, parents)
-    sets = _read_segments(number, given, len(left))
+    sets = {node: codes for node, codes in _read_segments(number, given, len(left)).items() if not leaf[node]}
     by_category = np.isin(np.arange(len(left)), [*sets])
-    if (by_category & leaf).any():
-        raise ValueError(f"tree {number} has categories at a leaf")
     left, right = np.where(by_category, right, left), np.where(by_category, left, right)
     default = np.where(by_category, 1 - default, default)
     below = np.where(by_category[~leaf], np.float32(0), np.nextafter(condition[~leaf], np.float32(-np.inf)))

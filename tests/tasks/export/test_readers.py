@@ -468,6 +468,20 @@ def test_xgboosts_splits_by_categories_are_read(workplace, most):
         assert model.predict(features) == pytest.approx(theirs, abs=1e-5)
 
 
+def test_xgboosts_leaves_that_were_splits_by_categories_before_it_pruned_them_are_read(workplace):
+    queries = by_category()
+    matrix = xgboost.DMatrix(queries.features, queries.labels, qid=np.repeat(np.arange(80), 10), feature_types=["q", "c"])
+    grown = {"objective": "rank:ndcg", "nthread": 1, "max_depth": 4}
+    booster = xgboost.train(grown, matrix, 8)
+    booster = xgboost.train({**grown, "process_type": "update", "updater": "prune", "gamma": 3.0}, matrix, 8, xgb_model=booster)
+    theirs = booster.predict(matrix, output_margin=True)
+    for name in ("theirs.json", "theirs.ubj"):
+        booster.save_model(name)
+        assert find_model(name, queries.names).predict(queries.features) == pytest.approx(theirs, abs=1e-5)
+    trees = json.loads(Path("theirs.json").read_text())["learner"]["gradient_booster"]["model"]["trees"]
+    assert any(tree["left_children"][node] == -1 for tree in trees for node in tree["categories_nodes"])
+
+
 @pytest.mark.parametrize(("to", "name"), [("lightgbm", "m.txt"), ("xgboost", "m.json"), ("xgboost-ubj", "m.ubj")])
 def test_ours_are_written_for_both_and_read_again(workplace, to, name):
     queries = by_category()
