@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields
-from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.fields import FieldInfo
@@ -15,7 +15,7 @@ import ltr
 
 
 class Strict(BaseModel):
-    """A part of a configuration: frozen, unknown keys refused, numbers finite and not true or false."""
+    """A part of a configuration: frozen, unknown keys refused, numbers finite, of at most 64 bits, and not true or false."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -31,6 +31,15 @@ class Strict(BaseModel):
             if taken & {int, float} and not taken & {bool, Any}:
                 raise ValueError(f"{name}: true and false are not numbers")
         return written
+
+    @model_validator(mode="after")
+    def _of_64_bits(self) -> Self:
+        """Prefect's server fails at larger whole numbers, in every list of runs that has the one with it."""
+        for name, given in vars(self).items():
+            for one in given if isinstance(given, tuple) else (given,):
+                if isinstance(one, int) and abs(one) >= 1 << 63:
+                    raise ValueError(f"{name}: a whole number has at most 64 bits")
+        return self
 
 
 def _types(annotation: Any) -> set[Any]:
