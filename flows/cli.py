@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Sequence
 from io import TextIOWrapper
@@ -27,6 +28,7 @@ def entry() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, _end)
+    sys.unraisablehook = _send_again
     streams = [stream for stream in (sys.stdout, sys.stderr) if stream is not None]  # one that was closed is None
     for stream in streams:
         if isinstance(stream, TextIOWrapper):
@@ -53,6 +55,17 @@ def _end(number: int, _: FrameType | None) -> None:
     """Ends the process as an error would, so that what is half-written is cleared away."""
     _ENDED.append(128 + number)
     sys.exit(_ENDED[0])
+
+
+def _send_again(lost: "sys.UnraisableHookArgs") -> None:
+    """Sends a signal again that came while Python called back, where its exception is lost and the command would go on; a run is ended by other
+    means (`flows.interruption`)."""
+    ended = isinstance(lost.exc_value, SystemExit) and _ENDED
+    if not ended and not isinstance(lost.exc_value, KeyboardInterrupt):
+        sys.__unraisablehook__(lost)
+    elif not ((training := sys.modules.get("tasks.training.cell")) and training.STOP.is_set()):
+        number = _ENDED[0] - 128 if ended else signal.SIGINT
+        threading.Timer(0.05, os.kill, (os.getpid(), number)).start()
 
 
 def _hold_standard_streams() -> None:

@@ -157,3 +157,33 @@ def test_a_signal_that_a_library_makes_an_error_of_is_none(monkeypatch, capsys):
     )
     assert main(["check"]) == 128 + signal.SIGTERM
     assert not capsys.readouterr().err
+
+
+IN_A_CALLBACK = """
+import os, signal, sys, time, weakref
+from types import SimpleNamespace
+from flows import cli
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+def command(_):
+    thing = type("Thing", (), {})()
+    def callback(_):
+        os.kill(os.getpid(), int(sys.argv[1]))
+        time.sleep(1)
+    kept = weakref.ref(thing, callback)
+    del thing
+    time.sleep(30)
+    return 0
+
+cli.parser = lambda: SimpleNamespace(parse_args=lambda _: SimpleNamespace(command=command, debug=False, needs_folder=False))
+cli.entry()
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)])
+def test_a_signal_that_comes_while_python_calls_back_ends_the_command(number, code):
+    command = [sys.executable, "-c", IN_A_CALLBACK, str(int(number))]
+    done = subprocess.run(command, env=own_environment(), capture_output=True, text=True, timeout=60)
+    assert done.returncode == code
+    assert not done.stderr
