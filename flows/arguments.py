@@ -66,7 +66,7 @@ def _settable(sub: argparse.ArgumentParser, text: str) -> None:
 
 
 def _json_line(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
+    sub.add_argument("--json", action="store_true", help="print the result as JSON on the last line of standard output")
 
 
 def _model(sub: argparse.ArgumentParser, files: str = "LightGBM's, XGBoost's, or linear weights") -> None:
