@@ -20,6 +20,7 @@ from numba import njit, prange
 
 from ltr.data.offsets import offsets_from_sizes
 from ltr.data.queries import LARGEST_WHOLE
+from ltr.data.sparse import SparseFeatures, is_sparse
 from ltr.kernels.kernel import Bools, Bytes, Floats32, Ints
 
 MISSING = 255
@@ -80,6 +81,7 @@ def bins_at_most(max_bins: int | Ints, n_features: int) -> Ints:
     return limits
 
 
+_INFINITE = "has an infinite value; trees need finite or missing (NaN) ones"
 _FOR_THREADS = 1 << 20
 """Values from which on threads find edges sooner than one."""
 _Made = TypeVar("_Made")
@@ -220,7 +222,19 @@ def _sorted_values(column: Floats32, feature: int) -> Floats32:
 
 def _require_finite(values: Floats32, feature: int) -> None:
     if len(values) and (np.isinf(values[0]) or np.isinf(values[-1])):
-        raise ColumnError(feature, "has an infinite value; trees need finite or missing (NaN) ones")
+        raise ColumnError(feature, _INFINITE)
+
+
+def require_finite(features: Floats32) -> None:
+    """Raises ColumnError for features, dense or sparse, of which one is infinite."""
+    if is_sparse(features):
+        rows: SparseFeatures = features
+        bounds = [bound(axis=0).toarray().ravel() for bound in (rows.nanmin, rows.nanmax)]
+    else:
+        bounds = [np.fmin.reduce(features), np.fmax.reduce(features)]
+    infinite = np.flatnonzero(np.isinf(bounds).any(axis=0))
+    if len(infinite):
+        raise ColumnError(int(infinite[0]), _INFINITE)
 
 
 def _distinct(values: Floats32) -> Floats32:

@@ -170,6 +170,13 @@ def test_bad_input_is_named():
         ltr.LambdaMART(**SMALL).fit(replace(train, features=features))
     with pytest.raises(ValueError, match="feature 'f2' has an infinite value"):
         ltr.Binned(replace(train, features=features))
+    for as_sparse in (False, True):
+        bad, own = (
+            replace(one, features=csr_array(one.features)) if as_sparse else one
+            for one in (replace(train, features=features), train)
+        )
+        with pytest.raises(ValueError, match="feature 'f2' has an infinite value"):
+            ltr.LambdaMART(**SMALL).fit(own, bad)
     with pytest.raises(ValueError, match="feature 'f2' has an infinite value"):
         ltr.RankBoost().fit(replace(train, features=features))
     features[0, 1] = 0.5
