@@ -364,7 +364,7 @@ def categories_in(paths: Sequence[Path], name: str) -> list[str]:
     """The categories of a column of some tables, sorted.
 
     Raises:
-        DataError: for a table without the column, or one of lists or of numbers that are not whole.
+        DataError: for a table without the column, or one of lists.
     """
     found: set[str] = set()
     for path in paths:
@@ -377,14 +377,7 @@ def categories_in(paths: Sequence[Path], name: str) -> list[str]:
                 raise DataError(
                     f"{path}: column {name!r} holds {kind}: a category must be a text or a whole number (data.categorical)"
                 )
-            values = lazy.select(name).unique().collect()[name]
-            amounts = values.cast(pl.Float64) if kind.is_float() or kind.is_decimal() else pl.Series(dtype=pl.Float64)
-            if not (broken := amounts.filter(amounts.is_finite() & (amounts != amounts.floor()))).is_empty():
-                raise DataError(
-                    f"{path}: column {name!r} holds {broken.min()!r}: a category must be a text or a whole number (data.categorical); "
-                    "where these are categories, list them in data.categories"
-                )
-            found.update(_names(values).drop_nulls().to_list())
+            found.update(_names(lazy.select(name).unique().collect()[name]).drop_nulls().to_list())
     return sorted(found)
 
 

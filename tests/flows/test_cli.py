@@ -165,6 +165,7 @@ from types import SimpleNamespace
 from flows import cli
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 def command(_):
     thing = type("Thing", (), {})()

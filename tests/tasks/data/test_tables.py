@@ -9,7 +9,6 @@ import sys
 import time
 import tracemalloc
 from datetime import datetime
-from decimal import Decimal
 from pathlib import Path
 from uuid import NAMESPACE_URL, uuid5
 
@@ -191,14 +190,6 @@ def test_categories_are_called_alike_whatever_column_they_are_in(tmp_path):
         DataError, match=r"c\.parquet: column 'site' holds List\(String\): a category must be a text or a whole number"
     ):
         categories_in([tmp_path / "c.parquet"], "site")
-    pl.DataFrame({"price": [2.25, 1.5, 3, None], "shop": [2.0, 1, float("nan"), None]}).write_parquet(tmp_path / "d.parquet")
-    with pytest.raises(DataError, match=r"d\.parquet: column 'price' holds 1\.5: .* list them in data\.categories"):
-        categories_in([tmp_path / "d.parquet"], "price")
-    assert categories_in([tmp_path / "d.parquet"], "shop") == ["1", "2"]
-    pl.DataFrame({"price": [Decimal("2.25"), None], "shop": [Decimal("2.00"), None]}).write_parquet(tmp_path / "e.parquet")
-    with pytest.raises(DataError, match=r"e\.parquet: column 'price' holds 2\.25: "):
-        categories_in([tmp_path / "e.parquet"], "price")
-    assert categories_in([tmp_path / "e.parquet"], "shop") == ["2"]
 
 
 def test_what_is_listed_is_a_category_even_where_it_could_be_missing():
