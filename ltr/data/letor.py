@@ -404,7 +404,7 @@ def _line(
         if index - first_feature >= _WIDEST:
             return 8
         if index - first_feature >= features.shape[1]:
-            beyond = True  # of the line's last field, so that one of those behind breaks a rule
+            beyond = True  # the last fields of lines give the width, so a later field of this one is wrong
         elif len(features) > 0:
             features[row, index - first_feature] = value
             kept = float(features[row, index - first_feature])

@@ -81,7 +81,6 @@ def bins_at_most(max_bins: int | Ints, n_features: int) -> Ints:
     return limits
 
 
-_INFINITE = "has an infinite value; trees need finite or missing (NaN) ones"
 _FOR_THREADS = 1 << 20
 """Values from which on threads find edges sooner than one."""
 _Made = TypeVar("_Made")
@@ -222,11 +221,11 @@ def _sorted_values(column: Floats32, feature: int) -> Floats32:
 
 def _require_finite(values: Floats32, feature: int) -> None:
     if len(values) and (np.isinf(values[0]) or np.isinf(values[-1])):
-        raise ColumnError(feature, _INFINITE)
+        raise ColumnError(feature, "has an infinite value; trees need finite or missing (NaN) ones")
 
 
-def require_finite(features: Floats32) -> None:
-    """Raises ColumnError for features, dense or sparse, of which one is infinite."""
+def require_valid_finite(features: Floats32) -> None:
+    """Raises ColumnError for features of validation queries, dense or sparse, of which one is infinite."""
     if is_sparse(features):
         rows: SparseFeatures = features
         bounds = [bound(axis=0).toarray().ravel() for bound in (rows.nanmin, rows.nanmax)]
@@ -234,7 +233,9 @@ def require_finite(features: Floats32) -> None:
         bounds = [np.fmin.reduce(features), np.fmax.reduce(features)]
     infinite = np.flatnonzero(np.isinf(bounds).any(axis=0))
     if len(infinite):
-        raise ColumnError(int(infinite[0]), _INFINITE)
+        raise ColumnError(
+            int(infinite[0]), "has an infinite value in the validation queries; trees need finite or missing (NaN) ones"
+        )
 
 
 def _distinct(values: Floats32) -> Floats32:

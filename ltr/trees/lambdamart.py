@@ -36,7 +36,7 @@ from ltr.rankers.training import Callback, Progress, checked_callbacks
 from ltr.rankers.verdict import NAIVE
 from ltr.trees.attribution import importance
 from ltr.trees.binned import Binned, which
-from ltr.trees.binning import counted_categories, naming, require_finite
+from ltr.trees.binning import counted_categories, naming, require_valid_finite
 from ltr.trees.by_name import check_by_name, groups_of, read_by, require_features, require_same_bins
 from ltr.trees.ensemble import Trees, join
 from ltr.trees.grower import TreeOptions, compile_beside, leaf_l2, leaves_again
@@ -434,7 +434,7 @@ class LambdaMART(TreeRanker):
         begun = self._begun(start, data.names)
         with naming(data.names):
             for one in valid:
-                require_finite(one.features)
+                require_valid_finite(one.features)
             data.begin(begun)
         options = replace(self._options(least_docs, data.names), n_leaves=most_leaves(self, data.n_learned))
         watch = Watch(self, data, tuple(map(canonical, valid)), begun, start.curve if start else None, fair)

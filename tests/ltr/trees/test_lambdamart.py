@@ -175,7 +175,7 @@ def test_bad_input_is_named():
             replace(one, features=csr_array(one.features)) if as_sparse else one
             for one in (replace(train, features=features), train)
         )
-        with pytest.raises(ValueError, match="feature 'f2' has an infinite value"):
+        with pytest.raises(ValueError, match="feature 'f2' has an infinite value in the validation queries"):
             ltr.LambdaMART(**SMALL).fit(own, bad)
     with pytest.raises(ValueError, match="feature 'f2' has an infinite value"):
         ltr.RankBoost().fit(replace(train, features=features))
